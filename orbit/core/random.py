@@ -36,14 +36,12 @@ def part_size(n: int, fraction: float) -> int:
 
 
 def hold_out(
-    n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState, rows: int = 1
+    n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices for fitting and for validation, stratified by ``labels`` as far as possible.
 
     Classes with a single member are in the part for fitting. Of more classes than points in a part, the smallest are
     stratified as one.
-
-    With ``rows`` > 1 each of the ``n`` points has that number of consecutive rows, which stay together.
 
     Raises
     ------
@@ -54,9 +52,9 @@ def hold_out(
         raise InputError("selection by hold-out needs at least 2 points, found n_samples=1")
     n_validation = part_size(n, fraction)
     single, strata = (np.zeros(n, bool), None) if labels is None else _strata(labels, n_validation)
-    points, seed = np.arange(n * rows).reshape(n, rows), spawn(random_state, 1)[0]
+    points, seed = np.arange(n), spawn(random_state, 1)[0]
     fit, validation = train_test_split(points[~single], test_size=n_validation, stratify=strata, random_state=seed)
-    return np.concatenate([points[single], fit]).ravel(), validation.ravel()
+    return np.concatenate([points[single], fit]), validation
 
 
 def _strata(labels: np.ndarray, n_validation: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -44,7 +44,7 @@ class Dataset:
         Weights of the training points.
     clusters : array, shape (n_train,), or None
         The cluster of each training point, such as its patient: loaders and ``selection=k_fold`` do not divide the
-        points of one between two parts. The own rule by which a learner chooses from a path knows no clusters.
+        points of one between two parts. Learners that read a stream, and ``gp``, choose without regard to them.
     encoder : TableEncoder or None
         The fitted step that turns the columns of a table into X; None for other data.
     test_rows : int array, shape (n_test,), or None

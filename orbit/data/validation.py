@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from abc import abstractmethod
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import Fraction, Range
-from orbit.core.random import RandomState, hold_out, spawn
+from orbit.core.parts import Split, k_folds
+from orbit.core.random import RandomState, hold_out
 from orbit.data.base import Dataset
 from orbit.data.splits import split_clusters
 from orbit.registry import register
 
 Folds = Annotated[int, Range(low=2)]
-Split = tuple[np.ndarray, np.ndarray]  # indices of training points to fit to, and to validate on
 
 
 class Selection(Component):
@@ -78,15 +76,6 @@ class NoSelection(Component):
         return []
 
 
-# The folds of data with or without clusters, stratified or not.
-_FOLDS = {
-    (False, False): KFold,
-    (False, True): StratifiedKFold,
-    (True, False): GroupKFold,
-    (True, True): StratifiedGroupKFold,
-}
-
-
 @register("selection", "k_fold")
 class KFolds(Selection):
     """k random folds, each the validation part once, stratified by class: scikit-learn's.
@@ -117,12 +106,7 @@ class KFolds(Selection):
         n, what = (len(y), "training points") if clusters is None else (len(np.unique(clusters)), "groups")
         if self.folds > n:
             raise self.wrong("folds", f"at most {n}, the number of {what}")
-        stratified = data.task == "classification" and np.unique(y, return_counts=True)[1].max() >= self.folds
-        kind = _FOLDS[clusters is not None, stratified]
-        folds = kind(self.folds, shuffle=True, random_state=spawn(random_state, 1)[0])
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The least populated class")
-            return list(folds.split(y, y, clusters))
+        return k_folds(self.folds, len(y), y if data.task == "classification" else None, clusters, random_state)
 
 
 @register("selection", "hold_out")

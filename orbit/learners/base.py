@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_non_neg
 from orbit.core.component import Estimator
 from orbit.core.errors import InputError
 from orbit.core.params import check_params
-from orbit.core.random import RandomState, hold_out, spawn
+from orbit.core.parts import Split, validation_parts
+from orbit.core.random import RandomState, spawn
 from orbit.core.threads import threads_for
 from orbit.core.warned import warn, with_warnings
 from orbit.learners.targets import check_classes
@@ -31,6 +32,9 @@ from orbit.solvers.selection import (
     warn_at_end,
 )
 from orbit.solvers.structure import GramStructure, Independent, unpacked
+
+#: ``balanced`` weighs points so that all classes count the same.
+ClassWeight = Literal["balanced"] | None
 
 #: The precisions of features that a learner takes.
 FLOATS = [np.float64, np.float32]
@@ -46,8 +50,10 @@ class Curve:
     path, scores : arrays, shape (m,)
         Values in ascending order and their scores, higher is better; NaN where a value was not tried.
     chosen : the value in use
-    criterion : the kind of score: ``gcv``, ``loo``, ``hold_out``, ``hold_out_log_loss`` or
-        ``marginal_likelihood``
+    criterion : the kind of score: ``gcv``, ``loo``, ``hold_out``, ``k_fold``, ``hold_out_log_loss``,
+        ``k_fold_log_loss`` or ``marginal_likelihood``
+    errors : array, shape (m,), or None
+        Standard errors of the scores, where there are several validation parts.
     """
 
     parameter: str
@@ -55,6 +61,7 @@ class Curve:
     scores: np.ndarray
     chosen: float
     criterion: str
+    errors: np.ndarray | None = None
 
 
 class Learner(Estimator):
@@ -77,8 +84,7 @@ class Learner(Estimator):
     default_path : sequence of float
         The values to choose from if that parameter is None.
     negligible_score : float
-        Differences of scores on the path up to this one do not matter: a chosen end of the path that is better by so
-        little is not warned of.
+        Differences of scores on the path up to this one do not matter: the largest value is chosen.
     takes_tensors : bool
         ``partial_fit`` also takes features as a tensor on the device of its engine, whose values are not checked.
     takes_from_kernel : tuple of str
@@ -91,12 +97,14 @@ class Learner(Estimator):
     takes_gram: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
+    class_weight: ClassWeight = None
     default_path: ClassVar[Sequence[float]] = DEFAULT_PATH
     negligible_score: ClassVar[float] = 0.0
     takes_from_kernel: ClassVar[tuple[str, ...]] = ()
 
     path_: np.ndarray
     path_scores_: np.ndarray
+    path_errors_: np.ndarray | None = None
 
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter has the wrong type or range."""
@@ -117,18 +125,27 @@ class Learner(Estimator):
         check_is_fitted(self)
         if self.path_parameter is None:
             return {}
-        return {f"learner/{self.path_parameter}": float(self._chosen())}
+        found = {f"learner/{self.path_parameter}": float(self._chosen())}
+        if self.path_errors_ is not None:
+            found["learner/score_std_error"] = float(self.path_errors_[self.path_ == self._chosen()][0])
+        return found
 
     def selection_curve(self) -> Curve | None:
         """The scores by which the parameter was chosen; None if there was no choice."""
         check_is_fitted(self)
         if self.path_parameter is None or len(self.path_) < 2 or not np.isfinite(self.path_scores_).any():
             return None
-        return Curve(self.path_parameter, self.path_, self.path_scores_, self._chosen(), self._criterion())
+        scores, errors = self.path_scores_, self.path_errors_
+        return Curve(self.path_parameter, self.path_, scores, self._chosen(), self._criterion(), errors)
 
     def predict_with_probabilities(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Classes, shape (n,), and their probabilities, shape (n, k), of a learner with ``predict_proba``."""
         return self.predict(X), self.predict_proba(X)
+
+    def _point_weights(self, sample_weight: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+        """Validated sample weights, shape (n,), with ``class_weight`` of equal sums in all classes; None if equal."""
+        weights = None if sample_weight is None else checked_weights(sample_weight, X)
+        return weights if self.class_weight is None else balanced_weights(y, weights)
 
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Features and targets of the kind that the learner takes, checked by scikit-learn."""
@@ -174,7 +191,7 @@ class Learner(Estimator):
         return np.sort(path)
 
     def _criterion(self) -> str:
-        return "hold_out"
+        return "hold_out" if self.path_errors_ is None else "k_fold"
 
     def _chosen(self) -> float:
         assert self.path_parameter is not None
@@ -206,11 +223,23 @@ def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -
     return weights
 
 
+def balanced_weights(y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """The weights of points, or ones, over their sums in each class of ``y``: all classes count the same.
+
+    >>> balanced_weights(np.array(["no", "no", "yes"])).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    codes = np.unique(y, return_inverse=True)[1]
+    weights = np.ones(len(y)) if weights is None else weights
+    sums = np.bincount(codes, weights)[codes]
+    return np.divide(weights, sums, out=np.zeros(len(y)), where=sums > 0)
+
+
 class SolverLearner(Learner):
-    """A learner that wraps a scikit-learn estimator, with one hyperparameter given or chosen by hold-out.
+    """A learner that wraps a scikit-learn estimator, with one hyperparameter given or chosen by validation.
 
     A subclass implements ``_solver``, and names the parameter that may be a path. It is chosen by accuracy or the mean
-    square error, unless the subclass says otherwise.
+    square error, unless the subclass says otherwise, on the parts of :func:`~orbit.core.parts.validation_parts`.
 
     Attributes
     ----------
@@ -221,7 +250,7 @@ class SolverLearner(Learner):
     """
 
     path_parameter = "regularization"
-    default_path: ClassVar[Sequence[float]] = (1e-6, 1e-5, 1e-4, 1e-3)
+    default_path: ClassVar[Sequence[float]] = tuple(10.0**k for k in range(-6, 0))
     value_type: ClassVar[type] = float
     published: ClassVar[tuple[str, ...]] = ()
 
@@ -238,20 +267,23 @@ class SolverLearner(Learner):
             return float(accuracy_score(y, solver.predict(X), sample_weight=weights))
         return -float(mean_squared_error(y, solver.predict(X), sample_weight=weights))
 
-    def _fit(self, X, y, sample_weight: Any = None):
+    def _fit(self, X, y, sample_weight: Any = None, clusters: Any = None):
         self.check()
         X, y = self._validated(self._accepted(X)[1], y, reset=True)
         if isinstance(self, ClassifierMixin):
             self.classes_ = check_classes(y)
         else:
             y = y.astype(np.float64)
-        weights = None if sample_weight is None else normalized_weights(checked_weights(sample_weight, X))
+        weights = normalized_weights(self._point_weights(sample_weight, X, y))
         seed = spawn(self.random_state, 1)[0]
         self.path_, self._unconverged = self._path(), set[float]()
-        value, self.path_scores_ = self._choose(X, y, weights, seed)
+        parts = list[Split]()
+        if len(self.path_) > 1:
+            labels = y if isinstance(self, ClassifierMixin) else None
+            parts = validation_parts(len(X), self.validation_fraction, labels, clusters, seed)
+        value, self.path_scores_ = self._choose(X, y, weights, parts, seed)
         if self.value_type is float:  # numbers of neighbours have their own ends
-            name = str(self.path_parameter)
-            warn_at_end(self.path_, self.path_scores_, value, f"learner.{name}", negligible=self.negligible_score)
+            warn_at_end(self.path_, self.path_scores_, value, f"learner.{self.path_parameter}")
         setattr(self, f"{self.path_parameter}_", self.value_type(value))
         self.estimator_ = self._trained(value, X, y, weights, seed)
         for name in self.published:
@@ -270,20 +302,22 @@ class SolverLearner(Learner):
             )
         return self
 
-    def _choose(self, X, y, weights, seed: int) -> tuple[float, np.ndarray]:
-        if len(self.path_) == 1:
-            return float(self.path_[0]), np.full(1, np.nan)
-        labels = y if isinstance(self, ClassifierMixin) else None
-        fit, validation = hold_out(len(X), self.validation_fraction, labels, seed)
-        w_fit, w_validation = subset_weights(weights, fit, validation)
-        if labels is not None and len(np.unique(labels[fit])) < 2:
-            return float(self.path_[-1]), np.full(len(self.path_), np.nan)
-
-        def score(value: float) -> float:
-            solver = self._trained(value, X[fit], y[fit], w_fit, seed)
-            return self._score(solver, X[validation], y[validation], w_validation)
-
-        return best_of_path(self.path_, score)
+    def _choose(self, X, y, weights, parts: list[Split], seed: int) -> tuple[float, np.ndarray]:
+        """The value of the path with the best mean score of the parts, and these means."""
+        scores = np.full((len(parts), len(self.path_)), np.nan)
+        for i, (fit, validation) in enumerate(parts):
+            if isinstance(self, ClassifierMixin) and len(np.unique(y[fit])) < 2:
+                continue
+            w_fit, w_validation = subset_weights(weights, fit, validation)
+            for k, value in enumerate(self.path_):
+                solver = self._trained(value, X[fit], y[fit], w_fit, seed)
+                scores[i, k] = self._score(solver, X[validation], y[validation], w_validation)
+        scores = scores[~np.isnan(scores).all(1)]
+        self.path_errors_ = None
+        if len(scores) > 1:
+            self.path_errors_ = np.nanstd(scores, axis=0, ddof=1) / np.sqrt(len(scores))
+        means = np.nanmean(scores, axis=0) if len(scores) else np.full(len(self.path_), np.nan)
+        return best_of_path(self.path_, dict(zip(self.path_, means, strict=True)).__getitem__, self.negligible_score)
 
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
         weighted = {}
@@ -309,9 +343,12 @@ class SolverLearner(Learner):
 class SolverClassifier(ClassifierMixin, SolverLearner):
     """A classifier that wraps one of scikit-learn's, which takes sample weights and gives scores of the classes."""
 
-    def fit(self, X, y, sample_weight=None):
-        """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None means equal."""
-        return self._fit(X, y, sample_weight)
+    def fit(self, X, y, sample_weight=None, clusters=None):
+        """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None means equal.
+
+        Points of equal ``clusters``, shape (n,), are in one validation part.
+        """
+        return self._fit(X, y, sample_weight, clusters)
 
     def decision_function(self, X) -> np.ndarray:
         """Scores, shape (n, k), or (n,) for two classes."""

@@ -22,10 +22,11 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, LinearLearner):
     Parameters
     ----------
     regularization : float > 0, list of them, or None
-        lambda. A list is a path to choose from by hold-out; each solution is the starting
+        lambda. A list is a path to choose from by validation; each solution is the starting
         point of the next. None is 1e-9, 1e-8 and so on to 0.1.
     validation_fraction : float in (0, 1)
-        Share of the training data held out.
+        Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn and
+        repeated, of more points one.
     fit_intercept : bool
         Add a constant b, not regularised. Equivariant features never have one.
     rank : int >= 1

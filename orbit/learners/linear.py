@@ -48,18 +48,20 @@ class LinearLearner(Learner):
     def _solver(self) -> Any:
         """A solver with the method :meth:`~orbit.solvers.ridge.RidgeSolver.fit`."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, clusters=None):
         """Fit to features ``X``, shape (n, d), targets ``y``, and weights, shape (n,); None: equal.
 
-        ``y`` are class labels, shape (n,), or real targets, shape (n,) or (n, k).
+        ``y`` are class labels, shape (n,), or real targets, shape (n,) or (n, k). With ``clusters``, shape (n,), lambda
+        is chosen by folds of clusters: points of one are left out together.
         """
         self.check()
         structure, X = self._accepted(X)
         X, y = self._validated(X, y, reset=True)
         self._targets = self._targets_of(y)
-        Y, weights = self._encoded(y), None if sample_weight is None else checked_weights(sample_weight, X)
-        decide = self._targets.decide
-        self._set_solution(self._solver().fit(structure, X, Y, weights, y if decide else None, decide), X.dtype)
+        Y, weights = self._encoded(y), self._point_weights(sample_weight, X, y)
+        decide, clusters = self._targets.decide, None if clusters is None else np.asarray(clusters)
+        solution = self._solver().fit(structure, X, Y, weights, y if decide else None, decide, clusters)
+        self._set_solution(solution, X.dtype)
         return self
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
@@ -114,9 +116,9 @@ class LeastSquaresLearner(LinearLearner):
             coupled=self.operator_valued,
         )
 
-    def fit(self, X, y, sample_weight=None):
-        self._stream, self._chosen_by = None, None
-        return super().fit(X, y, sample_weight)
+    def fit(self, X, y, sample_weight=None, clusters=None):
+        self._stream, self._chosen_by = None, None if clusters is None else "k_fold"
+        return super().fit(X, y, sample_weight, clusters)
 
     fit.__doc__ = LinearLearner.fit.__doc__
 
@@ -125,10 +127,10 @@ class LeastSquaresLearner(LinearLearner):
 
         A learned output matrix depends on lambda, and needs one for each.
         """
-        structure, X = self._accepted(X)
-        targets, values = copy.copy(self)._targets_of(np.asarray(y)), np.asarray(X_new)
-        Y = targets.encode(np.asarray(y)).astype(np.float64, copy=False)
-        weights = None if sample_weight is None else checked_weights(sample_weight, X)
+        (structure, X), y = self._accepted(X), np.asarray(y)
+        targets, values = copy.copy(self)._targets_of(y), np.asarray(X_new)
+        Y = targets.encode(y).astype(np.float64, copy=False)
+        weights = self._point_weights(sample_weight, X, y)
         for W, b in self._solver().path_solutions(structure, X, Y, weights, path):
             yield targets.decode(values @ W + b)
 
@@ -171,6 +173,8 @@ class LeastSquaresLearner(LinearLearner):
         structure, X = self._accepted(X)
         if isinstance(structure, GramStructure):
             raise InputError("partial_fit takes no kernel values: set precomputed=False for the features")
+        if self.class_weight is not None:
+            raise InputError("learner.class_weight=balanced needs the labels of all points: fit to all of them at once")
         X, y = self._validated(X, y, reset=first)
         if first:
             self._targets = self._targets_of(y, classes)

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
-from orbit.learners.base import SolverClassifier
+from orbit.learners.base import ClassWeight, SolverClassifier
 from orbit.learners.span import InSpan
 from orbit.registry import register
 
@@ -27,13 +27,16 @@ class LogisticClassifier(SolverClassifier):
     ----------
     regularization : float > 0, list of them, or None
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
-        by the log loss of a hold-out; None is 1e-8, 1e-7, ..., 1e-3.
+        by the log loss on validation parts; None is 1e-8, 1e-7, ..., 0.1.
     tolerance : float > 0
         The solver (L-BFGS) stops where no entry of the gradient is larger.
     max_iter : int >= 1
         Iterations of the solver.
     validation_fraction : float in (0, 1)
-        Share of the training data held out to choose lambda.
+        Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn,
+        stratified and repeated, of more points one.
+    class_weight : "balanced" or None
+        ``balanced`` weighs points so that all classes count the same, for classes that are rare.
     random_state : int, RandomState or None
 
     Attributes
@@ -42,7 +45,7 @@ class LogisticClassifier(SolverClassifier):
     coef_, intercept_ : as in ``sklearn.linear_model.LogisticRegression``
     regularization_ : float
     path_, path_scores_ : arrays
-        The values tried and their negative log losses on the validation part.
+        The values tried and their negative log losses on the validation parts.
 
     Examples
     --------
@@ -60,16 +63,18 @@ class LogisticClassifier(SolverClassifier):
         tolerance: PositiveFloat = 1e-4,
         max_iter: PositiveInt = 2000,
         validation_fraction: Fraction = 0.2,
+        class_weight: ClassWeight = None,
         random_state: RandomState = None,
     ) -> None:
         self.regularization = regularization
         self.tolerance = tolerance
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
         self.random_state = random_state
 
-    default_path = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
-    # Where classes can be separated, the log loss levels off as lambda falls, without a best value in any path.
+    default_path = tuple(10.0**k for k in range(-8, 0))
+    # Where classes can be separated, the log loss levels off as lambda falls.
     negligible_score = 1e-3
     published = ("coef_", "intercept_", "n_iter_")
 
@@ -83,7 +88,7 @@ class LogisticClassifier(SolverClassifier):
         return _LogisticRegression(C=C, tol=self.tolerance, max_iter=self.max_iter, random_state=seed)
 
     def _criterion(self) -> str:
-        return "hold_out_log_loss"
+        return f"{super()._criterion()}_log_loss"
 
     def _score(self, solver, X, y, weights) -> float:
         """The negative log loss, which tells apart fits of one accuracy; NaN without a point of a class of the fit.

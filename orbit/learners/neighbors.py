@@ -9,7 +9,8 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from orbit.core.params import Fraction, PositiveInt
-from orbit.core.random import RandomState, part_size
+from orbit.core.parts import Split
+from orbit.core.random import RandomState
 from orbit.learners.base import SolverLearner
 from orbit.registry import register
 
@@ -35,18 +36,21 @@ class _Neighbors(SolverLearner):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and labels ``y``, shape (n,), or real targets, shape (n,) or (n, k)."""
-        return self._fit(X, y)
+    def fit(self, X, y, clusters=None):
+        """Fit to ``X``, shape (n, d), and labels ``y``, shape (n,), or real targets, shape (n,) or (n, k).
 
-    def _choose(self, X, y, weights, seed: int) -> tuple[float, np.ndarray]:
-        """Choose among the values of at most the number of points, also in the part fitted for the selection."""
-        most = len(X) if len(self.path_) == 1 else len(X) - part_size(len(X), self.validation_fraction)
+        Points of equal ``clusters``, shape (n,), are in one validation part.
+        """
+        return self._fit(X, y, clusters=clusters)
+
+    def _choose(self, X, y, weights, parts: list[Split], seed: int) -> tuple[float, np.ndarray]:
+        """Choose among the values of at most the number of points, also in the parts fitted for the selection."""
+        most = min((len(fit) for fit, _ in parts), default=len(X))
         self.path_ = self.path_[self.path_ <= most]
         if len(self.path_) == 0:
             expected = f"at most {most}, the number of points to learn from (n_samples={len(X)})"
             raise self.wrong("n_neighbors", expected)
-        return super()._choose(X, y, weights, seed)
+        return super()._choose(X, y, weights, parts, seed)
 
 
 @register("classifier", "knn")
@@ -58,11 +62,12 @@ class NeighborsClassifier(ClassifierMixin, _Neighbors):
     Parameters
     ----------
     n_neighbors : int >= 1, list of them, or None
-        A list is a path chosen from by hold-out; None is 1, 3, 5, 9, 15.
+        A list is a path chosen from by validation; None is 1, 3, 5, 9, 15.
     vote : {"uniform", "distance"}
         Equal weights of the neighbours, or weights inverse to their distances.
     validation_fraction : float in (0, 1)
-        Share of the training data held out to choose the number.
+        Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn,
+        stratified and repeated, of more points one.
     random_state : int, RandomState or None
 
     Attributes
@@ -70,7 +75,7 @@ class NeighborsClassifier(ClassifierMixin, _Neighbors):
     classes_ : array, shape (k,)
     n_neighbors_ : int
     path_, path_scores_ : arrays
-        The numbers tried and their accuracies on the validation part.
+        The numbers tried and their accuracies on the validation parts.
 
     Examples
     --------
@@ -102,18 +107,19 @@ class NeighborsRegressor(MultiOutputMixin, RegressorMixin, _Neighbors):
     Parameters
     ----------
     n_neighbors : int >= 1, list of them, or None
-        A list is a path chosen from by hold-out; None is 1, 3, 5, 9, 15.
+        A list is a path chosen from by validation; None is 1, 3, 5, 9, 15.
     vote : {"uniform", "distance"}
         Equal weights of the neighbours, or weights inverse to their distances.
     validation_fraction : float in (0, 1)
-        Share of the training data held out to choose the number.
+        Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn,
+        stratified and repeated, of more points one.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     n_neighbors_ : int
     path_, path_scores_ : arrays
-        The numbers tried and the negative mean square errors on the validation part.
+        The numbers tried and the negative mean square errors on the validation parts.
 
     Examples
     --------

@@ -96,6 +96,14 @@ class GivesProbabilities(Protocol):
 
 
 @runtime_checkable
+class GivesScores(Protocol):
+    """A classifier with scores of the classes."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores, shape (n, k), or (n,) for two classes."""
+
+
+@runtime_checkable
 class GivesStd(Protocol):
     """A regressor with standard deviations of its predictions."""
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
+from orbit.learners.base import ClassWeight
 from orbit.learners.linear import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
 from orbit.learners.targets import one_against_all
 from orbit.registry import register
@@ -71,7 +72,7 @@ class RidgeRegressor(Ridge, LeastSquaresRegressor):
         on a validation part. See :func:`~orbit.solvers.selection.leave_one_out`; equal rows
         are left out together, except those of a stream. A stream read in passes takes ``gcv``.
     validation_fraction : float in (0, 1)
-        Share of the training data held out for ``hold_out``.
+        Share of the training data held out for ``hold_out``, or in a fold of clusters.
     random_state : int, RandomState or None
         Seed of the hold-out split.
 
@@ -109,7 +110,9 @@ class RidgeClassifier(Ridge, LeastSquaresClassifier):
         leave-one-out error, by generalised cross-validation, or by the accuracy on a
         validation part; see ``RidgeRegressor``.
     validation_fraction : float in (0, 1)
-        Share of the training data held out for ``hold_out``.
+        Share of the training data held out for ``hold_out``, or in a fold of clusters.
+    class_weight : "balanced" or None
+        ``balanced`` weighs points so that all classes count the same, for classes that are rare.
     random_state : int, RandomState or None
         Seed of the hold-out split.
 
@@ -133,3 +136,14 @@ class RidgeClassifier(Ridge, LeastSquaresClassifier):
     """
 
     _code = staticmethod(one_against_all)
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        selection: Literal["loo", "gcv", "hold_out"] = "loo",
+        validation_fraction: Fraction = 0.2,
+        class_weight: ClassWeight = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(regularization, selection, validation_fraction, random_state)
+        self.class_weight = class_weight

@@ -14,7 +14,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 from orbit.core.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
-from orbit.learners.base import SolverClassifier, SolverLearner
+from orbit.learners.base import ClassWeight, SolverClassifier, SolverLearner
 from orbit.learners.span import InSpan
 from orbit.registry import register
 
@@ -44,11 +44,14 @@ class SVMClassifier(SolverClassifier):
     ----------
     regularization : float > 0, list of them, or None
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
-        by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
+        by validation; None is 1e-6, 1e-5, ..., 0.1.
     validation_fraction : float in (0, 1)
-        Share of the training data held out to choose lambda.
+        Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn,
+        stratified and repeated, of more points one.
     max_iter : int >= 1
         Passes of the solver.
+    class_weight : "balanced" or None
+        ``balanced`` weighs points so that all classes count the same, for classes that are rare.
     random_state : int, RandomState or None
 
     Attributes
@@ -57,7 +60,7 @@ class SVMClassifier(SolverClassifier):
     coef_, intercept_ : as in ``sklearn.svm.LinearSVC``
     regularization_ : float
     path_, path_scores_ : arrays
-        The values tried and their accuracies on the validation part.
+        The values tried and their mean accuracies on the validation parts.
 
     Examples
     --------
@@ -74,11 +77,13 @@ class SVMClassifier(SolverClassifier):
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
         validation_fraction: Fraction = 0.2,
         max_iter: PositiveInt = 5000,
+        class_weight: ClassWeight = None,
         random_state: RandomState = None,
     ) -> None:
         self.regularization = regularization
         self.validation_fraction = validation_fraction
         self.max_iter = max_iter
+        self.class_weight = class_weight
         self.random_state = random_state
 
     published = ("coef_", "intercept_", "n_iter_")
@@ -100,11 +105,14 @@ class KernelSVMClassifier(SolverClassifier):
     ----------
     regularization : float > 0, list of them, or None
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
-        by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
+        by validation; None is 1e-6, 1e-5, ..., 0.1.
     max_iter : int >= 1
         Steps of the solver, each of two points.
     validation_fraction : float in (0, 1)
-        Share of the training data held out to choose lambda.
+        Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn,
+        stratified and repeated, of more points one.
+    class_weight : "balanced" or None
+        ``balanced`` weighs points so that all classes count the same, for classes that are rare.
     random_state : int, RandomState or None
 
     Attributes
@@ -113,7 +121,7 @@ class KernelSVMClassifier(SolverClassifier):
     estimator_ : the fitted ``sklearn.svm.SVC``
     regularization_ : float
     path_, path_scores_ : arrays
-        The values tried and their accuracies on the validation part.
+        The values tried and their mean accuracies on the validation parts.
 
     Examples
     --------
@@ -130,11 +138,13 @@ class KernelSVMClassifier(SolverClassifier):
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
         max_iter: PositiveInt = 200_000,
         validation_fraction: Fraction = 0.2,
+        class_weight: ClassWeight = None,
         random_state: RandomState = None,
     ) -> None:
         self.regularization = regularization
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
         self.random_state = random_state
 
     published = ("intercept_", "n_iter_")
@@ -155,13 +165,14 @@ class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
     ----------
     regularization : float > 0, list of them, or None
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
-        by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
+        by validation; None is 1e-6, 1e-5, ..., 0.1.
     epsilon : float >= 0
         Half the width of the zone without loss, in standard deviations of the targets.
     max_iter : int >= 1
         Steps of the solver, each of two points.
     validation_fraction : float in (0, 1)
-        Share of the training data held out to choose lambda.
+        Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn,
+        stratified and repeated, of more points one.
     random_state : int, RandomState or None
 
     Attributes
@@ -171,7 +182,7 @@ class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
         Steps of the solver, the largest number over outputs.
     regularization_ : float
     path_, path_scores_ : arrays
-        The values tried and the negative mean square errors on the validation part.
+        The values tried and the negative mean square errors on the validation parts.
 
     Examples
     --------
@@ -197,9 +208,12 @@ class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
-        """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal weights."""
-        self._fit(X, y, sample_weight)
+    def fit(self, X, y, sample_weight=None, clusters=None):
+        """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal weights.
+
+        Points of equal ``clusters``, shape (n,), are in one validation part.
+        """
+        self._fit(X, y, sample_weight, clusters)
         fitted = self.estimator_.regressor_
         solvers = fitted.estimators_ if isinstance(fitted, MultiOutputRegressor) else [fitted]
         self.n_iter_ = max(int(np.max(solver.n_iter_)) for solver in solvers)

@@ -10,9 +10,6 @@ from matplotlib.patches import Rectangle
 from orbit.learners.base import Curve
 from orbit.plots.axes import axes_or_new, figure_of, is_geometric, plain, row_of_axes, set_log_ticks, short
 
-# Criterion -> label of its scores; scores of other criteria are labelled by the name of the criterion.
-_SCORES = {"marginal-likelihood": "log marginal likelihood", "hold-out-log-loss": "hold-out log loss"}
-
 
 def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
     """The validation score along a regularisation path, and the chosen value.
@@ -35,21 +32,32 @@ def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
     >>> plots.selection_curve(learner.selection_curve()).axes[0].get_ylabel()
     'loo error'
     """
-    path, scores, criterion = curve.path, curve.scores, curve.criterion.replace("_", "-")
+    path, scores = curve.path, curve.scores
     ax = axes_or_new(ax, 5, 3.4)
     finite = np.isfinite(scores)
-    is_error = criterion != "marginal-likelihood" and bool((scores[finite] <= 0).all())
-    score = _SCORES.get(criterion, f"{criterion} {'error' if is_error else 'accuracy'}")
-    ax.plot(path[finite], -scores[finite] if is_error else scores[finite], "o-", ms=4)
+    is_error = curve.criterion != "marginal_likelihood" and bool((scores[finite] <= 0).all())
+    errors = None if curve.errors is None else curve.errors[finite]
+    ax.errorbar(path[finite], -scores[finite] if is_error else scores[finite], errors, fmt="o-", ms=4, capsize=3)
     ax.axvline(curve.chosen, color="C1", ls="--", label=f"chosen {curve.chosen:.3g}")
     ax.set_xscale("log")
     if is_error:
         ax.set_yscale("log")
     ax.set_xlabel("regularisation λ" if curve.parameter == "regularization" else plain(curve.parameter))
-    ax.set_ylabel(plain(score))
+    ax.set_ylabel(plain(_score_label(curve.criterion, is_error)))
     ax.legend()
     ax.grid(alpha=0.3)
     return figure_of(ax)
+
+
+def _score_label(criterion: str, is_error: bool) -> str:
+    """
+    >>> _score_label("k_fold_log_loss", True), _score_label("hold_out", False)
+    ('k-fold log loss', 'hold-out accuracy')
+    """
+    if criterion == "marginal_likelihood":
+        return "log marginal likelihood"
+    parts, is_log_loss, _ = criterion.partition("_log_loss")
+    return f"{parts.replace('_', '-')} {'log loss' if is_log_loss else 'error' if is_error else 'accuracy'}"
 
 
 def grid_scores(points: list[dict[str, object]], scores: np.ndarray, metric: str, best: int) -> Figure:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core.errors import InputError
+from orbit.core.parts import validation_parts
 from orbit.core.random import RandomState, generator
 from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
 from orbit.solvers.moments import Centering, CentredRows
@@ -24,8 +25,8 @@ class ConjugateGradients:
 
     Attributes
     ----------
-    path : array of lambda, ascending, to choose from on a part that is held out
-    validation_fraction : share of the points held out
+    path : array of lambda, ascending, to choose from on the parts of :func:`~orbit.core.parts.validation_parts`
+    validation_fraction : share of the points in a part
     centering : see :data:`~orbit.solvers.moments.Centering`
     rank : number of directions that the preconditioner inverts
     max_iter, tolerance : as for :func:`~orbit.solvers.conjugate_gradients.conjugate_gradients`
@@ -40,29 +41,34 @@ class ConjugateGradients:
     tolerance: float
     random_state: RandomState = None
 
-    def fit(self, structure: Independent, X, Y, weights=None, labels=None, decide=None) -> Solution:
-        """Choose lambda and solve, for points, shapes (n, F) and (n, k), with weights >= 0, shape (n,)."""
+    def fit(self, structure: Independent, X, Y, weights=None, labels=None, decide=None, clusters=None) -> Solution:
+        """Choose lambda and solve, for points, shapes (n, F) and (n, k), with weights >= 0 and clusters, shape (n,)."""
         if structure.learns_output:
             raise InputError("CGRegressor: a learned output matrix is found in closed form only; use SteinRegressor")
         rows = WeightedRows.of(structure, X, Y, weights)
-        chosen, unconverged = self._chosen(rows)
+        kept = positive(weights)
+        chosen, unconverged = self._chosen(rows, None if clusters is None else clusters[kept])
         problem = MatrixFree(self, rows)
-        W, b = structure.for_features(*problem.solve(chosen.value), positive(weights))
-        self._warn({*unconverged, *problem.unconverged})
+        W, b = structure.for_features(*problem.solve(chosen.value), kept)
+        self._warn(unconverged | {*problem.unconverged})
         return dataclasses.replace(chosen, W=W, b=b, n_iter=chosen.n_iter + problem.n_iter)
 
-    def _chosen(self, rows: WeightedRows) -> tuple[Solution, list[float]]:
-        """The solution of a part, for the lambda that suits the other part best, and the values not converged."""
+    def _chosen(self, rows: WeightedRows, clusters: np.ndarray | None) -> tuple[Solution, set[float]]:
+        """The solution of a part, for the lambda that suits the other parts best, and the values not converged."""
         if len(self.path) == 1:
             nothing = np.empty(0)
-            return Solution(nothing, nothing, float(self.path[0]), self.path, np.full(1, np.nan)), []
-        fit, validation = rows.split(self.validation_fraction, None, self.random_state)
-        problem, found = MatrixFree(self, fit), {}
-        for value in self.path[::-1]:
-            W, b = problem.solve(value)
-            found[value] = validation_score(validation.X @ W + b, validation.Y, validation.weights)
+            return Solution(nothing, nothing, float(self.path[0]), self.path, np.full(1, np.nan)), set()
+        parts = validation_parts(rows.n_points, self.validation_fraction, None, clusters, self.random_state)
+        n_iter, unconverged, found = 0, set[float](), dict.fromkeys(self.path, 0.0)
+        for points in parts:
+            fit, held = rows.split(points)
+            problem = MatrixFree(self, fit)
+            for value in self.path[::-1]:
+                W, b = problem.solve(value)
+                found[value] += validation_score(held.X @ W + b, held.Y, held.weights) / len(parts)
+            n_iter, unconverged = n_iter + problem.n_iter, unconverged | {*problem.unconverged}
         value, scores = best_of_path(self.path, found.__getitem__)
-        return Solution(W, b, value, self.path, scores, n_iter=problem.n_iter), problem.unconverged
+        return Solution(W, b, value, self.path, scores, n_iter=n_iter), unconverged
 
     def _warn(self, unconverged: set[float]) -> None:
         if not unconverged:

@@ -7,11 +7,12 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from orbit.core.errors import InputError
-from orbit.core.random import RandomState
+from orbit.core.parts import Split, validation_parts
+from orbit.core.random import RandomState, hold_out
 from orbit.core.threads import threads_for
 from orbit.solvers.least_squares import LeastSquares, Primal
 from orbit.solvers.moments import Centering, Moments, System
@@ -33,7 +34,7 @@ from orbit.solvers.selection import (
     leave_one_out,
     positive,
 )
-from orbit.solvers.structure import Constant, GramStructure, Independent, Operator, Structure
+from orbit.solvers.structure import Constant, Independent, Operator, Structure
 from orbit.solvers.weighted_rows import WeightedRows
 
 # Values whose iterations converge within the passes that are allowed, with features of norm one.
@@ -53,7 +54,7 @@ class RidgeSolver:
     trim : whether values too small for the precision of the products are left out of the path: a default path
     selection : {"loo", "gcv", "hold_out", "two_fold"}
         How lambda is chosen; ``two_fold`` is cross-validation with two halves.
-    validation_fraction : share of the points held out
+    validation_fraction : share of the points held out, or in a fold of clusters
     random_state : seed of the hold-out split
     centering : see :data:`~orbit.solvers.moments.Centering`
     coupled : whether a given path of systems of any size takes products of float32 rows in float32
@@ -75,15 +76,17 @@ class RidgeSolver:
         weights: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         decide: Decide | None = None,
+        clusters: np.ndarray | None = None,
     ) -> Solution:
         """Choose lambda and solve, for points, shapes (n, F) and (n, k), with weights >= 0, shape (n,).
 
         ``labels``, shape (n,), are the class labels of a classifier, whose score of a part that is held out is the
-        accuracy by ``decide``.
+        accuracy by ``decide``. With ``clusters``, shape (n,), lambda is chosen by folds of them.
         """
         kept, rows = positive(weights), WeightedRows.of(structure, X, Y, weights)
+        labels, clusters = (None if each is None else each[kept] for each in (labels, clusters))
         with threads_for(rows.X.shape[0] * rows.X.shape[1] * float(min(rows.X.shape))):
-            choice = self._choice(rows, None if labels is None else labels[kept], decide)
+            choice = self._choice(rows, labels, decide, clusters)
             return _solution(choice, structure, kept)
 
     def path_solutions(
@@ -107,16 +110,20 @@ class RidgeSolver:
         W = solutions[value][0]
         return Solution(W, system.y_offset - system.x_offset @ W, value, path, scores)
 
-    def _choice(self, rows: WeightedRows, labels: np.ndarray | None, decide: Decide | None) -> Choice:
+    def _choice(
+        self, rows: WeightedRows, labels: np.ndarray | None, decide: Decide | None, clusters: np.ndarray | None
+    ) -> Choice:
         """The chosen value of the path, and the factorised problem of all rows."""
         size = min(rows.X.shape) if self.trim or not self.coupled else math.inf
         float32 = in_float32(rows.X.dtype, size, self.path, self.trim)
         if len(self.path) == 1:
             return self._choose_from(rows, self.path, float32, gcv_scores)
-        if self.selection not in ("gcv", "loo"):
-            part = self._choose_on_parts(rows, float32, labels, decide)
-            fitted = self._choose_from(rows, np.array([part.value]), float32, gcv_scores)
-            return dataclasses.replace(part, problem=fitted.problem)
+        if clusters is not None or self.selection not in ("gcv", "loo"):
+            parts = self._parts(rows, labels, clusters)
+            of_parts = None if self.selection in ("gcv", "loo") else decide  # which are squared errors
+            value, path, scores = self._choose_on_parts(rows, float32, of_parts, parts)
+            fitted = self._choose_from(rows, np.array([value]), float32, gcv_scores)
+            return dataclasses.replace(fitted, path=path, scores=scores)
         repeats = Repeats.find(rows.X, rows.Y, rows.weights)
 
         def scorer(problem: LeastSquares) -> Score:
@@ -134,25 +141,27 @@ class RidgeSolver:
         choice = choose(problem, path, trim, float32, scorer, self.selection == "loo")
         return self._choose_from(rows, path, False, scorer) if choice.below_float32 else choice
 
+    def _parts(self, rows: WeightedRows, labels: np.ndarray | None, clusters: np.ndarray | None) -> list[Split]:
+        if clusters is not None:
+            return validation_parts(rows.n_points, self.validation_fraction, labels, clusters, self.random_state)
+        if self.selection == "hold_out":
+            return [hold_out(rows.n_points, self.validation_fraction, labels, self.random_state)]
+        one, two = hold_out(rows.n_points, 0.5, labels, self.random_state)
+        return [(one, two), (two, one)]
+
     def _choose_on_parts(
-        self, rows: WeightedRows, float32: bool, labels: np.ndarray | None, decide: Decide | None
-    ) -> Choice:
-        """Choose from the path on a part that is held out, or with ``two_fold`` on both halves in turn."""
-        if isinstance(rows.structure, GramStructure):
-            raise InputError("learner.selection=hold_out needs features, not kernel values: set precomputed=False")
-        two_fold = self.selection == "two_fold"
-        fit, validation = rows.split(0.5 if two_fold else self.validation_fraction, labels, self.random_state)
-
-        def scorer(problem: LeastSquares) -> Score:
-            score = held_out(problem, validation.X, validation.Y, validation.weights, decide)
-            if not two_fold:
-                return score
-            turned = self._problem(validation, self.path, False)
-            turned.factorise(self.path)
-            other = held_out(turned, fit.X, fit.Y, fit.weights, decide)
-            return lambda regularization: (score(regularization) + other(regularization)) / 2
-
-        return self._choose_from(fit, self.path, float32, scorer)
+        self, rows: WeightedRows, float32: bool, decide: Decide | None, parts: list[Split]
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """The value with the best mean score of the parts, the values tried in all of them, and these means."""
+        found = list[dict[float, float]]()
+        for points in parts:
+            fit, held = rows.split(points)
+            scorer = partial(held_out, X=held.X, Y=held.Y, weights=held.weights, decide=decide)
+            choice = self._choose_from(fit, self.path, float32, scorer)
+            found.append(dict(zip(choice.path, choice.scores, strict=True)))
+        path = np.array(sorted(set.intersection(*map(set, found))))
+        value, scores = best_of_path(path, lambda each: float(np.mean([part[each] for part in found])))
+        return value, path, scores
 
     def _problem(self, rows: WeightedRows, path: np.ndarray, float32: bool) -> LeastSquares:
         if rows.structure.learns_output:

@@ -33,16 +33,17 @@ _FEWEST_VALUES = 3
 Score = Callable[[float], float]
 
 
-def best_of_path(path: np.ndarray, score: Score) -> tuple[float, np.ndarray]:
-    """The value of an ascending path with the highest score, the largest in a tie, and all scores.
+def best_of_path(path: np.ndarray, score: Score, negligible: float = 0.0) -> tuple[float, np.ndarray]:
+    """The value of an ascending path with the highest score, and all scores.
 
-    A single value is not scored: its score is NaN.
+    The largest of several whose scores are within ``negligible`` of the highest. A single value is not scored: its
+    score is NaN.
     """
     if len(path) == 1:
         return float(path[0]), np.full(1, np.nan)
     scores = np.array([score(float(value)) for value in path])
     known = np.where(np.isnan(scores), -np.inf, scores)
-    return float(path[len(path) - 1 - np.argmax(known[::-1])]), scores
+    return float(path[np.flatnonzero(known >= known.max() - negligible)[-1]]), scores
 
 
 def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
@@ -183,23 +184,19 @@ def _reject_indefinite(score: Score) -> Score:
     return finite
 
 
-def end_of_path(
-    path: np.ndarray, scores: np.ndarray, value: float, negligible: float = 0.0
-) -> Literal["smallest", "largest"] | None:
+def end_of_path(path: np.ndarray, scores: np.ndarray, value: float) -> Literal["smallest", "largest"] | None:
     """Which end of an ascending path the chosen value is, if it is one and better than the next value; else None.
 
-    None also for fewer than three values, of which every choice is an end, and if the score is better by a
-    ``negligible`` difference: then scores have levelled off.
+    None also for fewer than three values, of which every choice is an end.
 
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.7, 0.6, 0.1]), 1.0)
     'smallest'
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.6, 0.7, 0.7]), 3.0)
-    >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.7, 0.6, 0.1]), 1.0, negligible=0.2)
     """
     if len(path) < _FEWEST_VALUES or path[0] < value < path[-1] or not np.isfinite(scores).any():
         return None
     at, inside = (0, 1) if value <= path[0] else (-1, -2)
-    if scores[at] == scores[inside] or abs(scores[at] - scores[inside]) <= negligible:
+    if scores[at] <= scores[inside]:
         return None
     return "smallest" if at == 0 else "largest"
 
@@ -210,13 +207,12 @@ def warn_at_end(
     value: float,
     name: str = "regularization",
     grid: str | None = None,
-    negligible: float = 0.0,
 ) -> None:
     """Issue a ``UserWarning`` if the value chosen from an ascending path is an end of it by :func:`end_of_path`.
 
     ``grid`` is the name of the setting that lists the values; None is the list that is given as ``name`` itself.
     """
-    end = end_of_path(path, scores, value, negligible)
+    end = end_of_path(path, scores, value)
     if end is None:
         return
     hint = {"smallest": "smaller", "largest": "larger"}[end]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orbit.core.random import RandomState, hold_out
+from orbit.core.parts import Split
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import Centering, System
 from orbit.solvers.selection import normalized_weights, positive, subset_weights
@@ -38,14 +38,18 @@ class WeightedRows:
             weights = normalized_weights(np.repeat(weights[kept], structure.rows_per_point))
         return cls(structure, X, Y, weights)
 
-    def split(
-        self, share: float, labels: np.ndarray | None, random_state: RandomState
-    ) -> tuple[WeightedRows, WeightedRows]:
-        """The rows to fit, and a random share of them that is held out, stratified by ``labels`` of the points."""
+    @property
+    def n_points(self) -> int:
+        return len(self.X) // self.structure.rows_per_point
+
+    def split(self, points: Split) -> tuple[WeightedRows, WeightedRows]:
+        """The rows of the points to fit to, and those of the points to validate on."""
         each = self.structure.rows_per_point
-        parts = hold_out(len(self.X) // each, share, labels, random_state, each)
+        parts = [(part[:, None] * each + np.arange(each)).ravel() for part in points]
+        # kernel values are those with the points of the fit
+        X = self.X[:, parts[0]] if isinstance(self.structure, GramStructure) else self.X
         fit, validation = (
-            WeightedRows(self.structure, self.X[part], self.Y[part], normalized_weights(weights))
+            WeightedRows(self.structure, X[part], self.Y[part], normalized_weights(weights))
             for part, weights in zip(parts, subset_weights(self.weights, *parts), strict=True)
         )
         return fit, validation

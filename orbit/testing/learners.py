@@ -117,7 +117,7 @@ class PathContract(LearnerContract):
         learner = self.seeded(0, **self.strength(self.path)).fit(*self.problem(rng))
         np.testing.assert_array_equal(learner.path_, sorted(self.path))
         assert learner.path_scores_.shape == (4,)
-        best = learner.path_[learner.path_scores_ == learner.path_scores_.max()]
+        best = learner.path_[learner.path_scores_ >= learner.path_scores_.max() - learner.negligible_score]
         assert getattr(learner, f"{learner.path_parameter}_") == best.max(), "the larger of equally good ones"
 
     def test_more_regularisation_gives_smaller_functions(self, rng):

@@ -73,11 +73,11 @@ def _kernel(config: dict[str, Any]) -> list[str]:
 
 
 def _takes_gram(config: dict[str, Any]) -> bool:
-    """Whether the learner solves with the kernel matrix: without a second layer, a stream, or a part held out."""
+    """Whether the learner solves with the kernel matrix: without a second layer or a stream."""
     learners: list[Any] = orbit.registry.classes("learner", config["learner"]["name"])
     plain = config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
     plain = plain and config["runner"]["name"] in ("fit", "table", "compare")
-    return plain and config["learner"].get("selection") != "hold_out" and any(one.takes_gram for one in learners)
+    return plain and any(one.takes_gram for one in learners)
 
 
 def _learner(config: dict[str, Any]) -> list[str]:

@@ -7,8 +7,10 @@ import warnings
 import numpy as np
 from scipy.stats import friedmanchisquare
 
+from orbit.core.params import parameters
 from orbit.groups import Orthogonal
 from orbit.groups.resampled import Resampled
+from orbit.learners.base import Learner
 from runners.config.plan import Plan
 
 # Points of which centres are computed.
@@ -19,6 +21,9 @@ _OUTSIDE = 1.5
 
 # The order of points is taken to be arbitrary unless a test rejects it at this level.
 _LEVEL = 0.01
+
+# Share of the points above which a class is so frequent that the others are rare.
+_FREQUENT = 0.7
 
 _FIELDS = ("curl_free", "divergence_free", "helmholtz")
 
@@ -86,6 +91,14 @@ def _in_any_order(clouds: np.ndarray) -> bool:
     """Whether distances of pairs of points, which no turn changes, do not depend on the place of the pair."""
     pairs = np.linalg.norm(clouds[:, 1::2] - clouds[:, : clouds.shape[1] // 2 * 2 : 2], axis=2)
     return min(pairs.shape) > 2 and not friedmanchisquare(*pairs.T).pvalue < _LEVEL
+
+
+def setting_for_rare_classes(learner: Learner, y: np.ndarray) -> str | None:
+    """The setting that makes all classes of training labels count the same, if most points are of one class."""
+    if learner.class_weight is not None or np.unique(y, return_counts=True)[1].max() < _FREQUENT * len(y):
+        return None
+    of_learner = "" if "class_weight" in parameters(type(learner)) else "learner=logistic "
+    return f"{of_learner}learner.class_weight=balanced"
 
 
 def _warn(text: str) -> None:

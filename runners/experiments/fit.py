@@ -133,7 +133,8 @@ def score_rows(metrics: dict[str, float], task: str, targets: list[str]) -> list
     if task == "classification":
         others = {key: value for key, value in metrics.items() if key.startswith("test/") and key != "test/accuracy"}
         return [("test accuracy", f"{metrics['test/accuracy']:.2%}"), *_row("test", others)]
-    found = {name: metrics[f"test/{name}"] for name in METRICS[task] if f"test/{name}" in metrics}
+    names = (*METRICS[task], "nlpd", "coverage")
+    found = {name: metrics[f"test/{name}"] for name in names if f"test/{name}" in metrics}
     rows = [(f"test {name}", f"{value:.4g}") for name, value in found.items()]
     for label in target_labels(targets):
         rows += _row(f"test {label}", {key: metrics[key] for key in metrics if key.startswith(f"test/{label}/")})
@@ -151,7 +152,7 @@ def _chosen(learner: Learner) -> str:
     value = f"{learner.metrics()[f'learner/{parameter}']:.3g}"
     if curve is None:
         return value
-    end = end_of_path(curve.path, curve.scores, curve.chosen, learner.negligible_score)
+    end = end_of_path(curve.path, curve.scores, curve.chosen)
     if end is None:
         return value
     return f"{value} (the {end} of {len(curve.path)} values; extend the range with learner.{parameter})"

@@ -19,11 +19,12 @@ from orbit.data import Dataset
 from orbit.engine import Engine
 from orbit.learners.streaming import FeatureStream, fit_stream, is_repeated, sample_rows
 from runners.config.plan import Plan
-from runners.experiments.advice import warn_about_combinations, warn_about_points
+from runners.experiments.advice import setting_for_rare_classes, warn_about_combinations, warn_about_points
 from runners.experiments.pipeline import (
+    all_answers,
+    fit_options,
     pipeline,
     predict,
-    predict_with_probabilities,
     represented,
     targets,
     transformed,
@@ -36,7 +37,13 @@ from runners.job.features import fit, in_use, shared_in_job, storing, takes, tra
 from runners.job.job import Stopwatch
 from runners.job.memory import check_fit
 from runners.measure.machine import peak_memory_mb
-from runners.measure.metrics import evaluate, evaluate_probabilities, evaluate_targets
+from runners.measure.metrics import (
+    evaluate,
+    evaluate_probabilities,
+    evaluate_ranking,
+    evaluate_std,
+    evaluate_targets,
+)
 
 # Test points from which on equal predictions are no coincidence.
 _FEWEST_POINTS = 20
@@ -80,18 +87,19 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     warn_about_combinations(plan, data.X_train.ndim - 1)
     trained, examined, problem = _fit(plan, model, data, clock, training)
     with clock.stage("predict"):
-        predicted, probabilities = predict_with_probabilities(model, data.X_test, plan.engine())
-    problem = problem or _constant(predicted, data.y_test)
+        answers = all_answers(model, data.X_test, plan.engine())
+    predicted = answers["prediction"]
+    problem = problem or _constant(predicted, data, model["learner"])
     _warn_about_groups(model["learner"], data)
     if problem is not None:
         warnings.warn(problem, stacklevel=2)
     metrics = {f"train/{key}": value for key, value in trained.items()}
-    metrics |= {f"test/{key}": v for key, v in _test_metrics(model["learner"], data, predicted, probabilities).items()}
+    metrics |= {f"test/{key}": value for key, value in _test_metrics(model["learner"], data, answers).items()}
     metrics |= {"features/dim": float(model["learner"].n_features_in_), "memory/peak_mb": peak_memory_mb()}
     metrics |= model["learner"].metrics() | model["features"].metrics() | examined
     if selected:
         metrics |= selected.metrics()
-    return Fitted(model, predicted, probabilities, metrics, selected, problem)
+    return Fitted(model, predicted, answers.get("probability"), metrics, selected, problem)
 
 
 def _fit(
@@ -120,20 +128,24 @@ def _fit(
     return evaluate(data.task, data.y_train[seen], fitted_values), examined, problem
 
 
-def _test_metrics(
-    learner: Any, data: Dataset, predicted: np.ndarray, probabilities: np.ndarray | None
-) -> dict[str, float]:
-    found = evaluate(data.task, data.y_test, predicted)
+def _test_metrics(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -> dict[str, float]:
+    y, predicted = np.asarray(data.y_test[:]), answers["prediction"]
+    found = evaluate(data.task, y, predicted)
     if data.task == "regression":
-        found |= evaluate_targets(data.y_test, predicted, data.targets)
-    if probabilities is not None:
-        found |= evaluate_probabilities(data.y_test, probabilities, learner.classes_)
+        found |= evaluate_targets(y, predicted, data.targets)
+    if "std_observed" in answers:
+        found |= evaluate_std(y, predicted, answers["std_observed"])
+    if "probability" in answers:
+        found |= evaluate_probabilities(y, answers["probability"], learner.classes_)
+    scores = answers.get("probability", answers.get("score"))
+    if data.task == "classification" and scores is not None:
+        found |= evaluate_ranking(y, scores, learner.classes_)
     return found
 
 
 def _warn_about_groups(learner: Any, data: Dataset) -> None:
     """Issue a warning if the learner has chosen its parameter by a criterion that knows no groups of points."""
-    if data.clusters is None or (curve := learner.selection_curve()) is None:
+    if data.clusters is None or (curve := learner.selection_curve()) is None or curve.criterion.startswith("k_fold"):
         return
     warnings.warn(
         f"learner.{curve.parameter}={curve.chosen:g} was chosen by {curve.criterion}, which knows no groups of points "
@@ -143,14 +155,15 @@ def _warn_about_groups(learner: Any, data: Dataset) -> None:
     )
 
 
-def _constant(predicted: np.ndarray, y: Any) -> str | None:
+def _constant(predicted: np.ndarray, data: Dataset, learner: Any) -> str | None:
     """A sentence if all test points have the same prediction, but not the same target."""
+    y = data.y_test
     if len(predicted) < _FEWEST_POINTS or (predicted[:1] != predicted).any() or (y[:1] == y[:]).all():
         return None
-    return (
-        f"the prediction of all {len(predicted)} test points is {shortened(str(predicted[0]))}: nothing was learned. "
-        "Check the learner's regularization and learning rate, the kernel and the scale of the points"
-    )
+    found = f"the prediction of all {len(predicted)} test points is {shortened(str(predicted[0]))}: nothing was learned"
+    if data.task == "classification" and (setting := setting_for_rare_classes(learner, data.y_train[:])):
+        return f"{found}. Most training points are of one class: set {setting}"
+    return f"{found}. Check the learner's regularization and learning rate, the kernel and the scale of the points"
 
 
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:
@@ -159,7 +172,7 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
     with clock.stage("hyper"):
         psi = model["hyper"].fit_transform(psi, **targets(data))
     with clock.stage("learner"):
-        model["learner"].fit(psi, data.y_train, **weights(model["learner"], data))
+        model["learner"].fit(psi, data.y_train, **fit_options(model["learner"], data))
     return psi
 
 

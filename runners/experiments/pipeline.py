@@ -14,8 +14,9 @@ from orbit.core.errors import InputError
 from orbit.data import Dataset
 from orbit.data.rows import Rows
 from orbit.engine import Engine
+from orbit.learners.answers import answers
 from orbit.learners.base import Learner
-from orbit.learners.protocols import GivesProbabilities, Streams
+from orbit.learners.protocols import Streams
 from orbit.learners.streaming import row_batches
 from runners.config.checks import learner_classes
 from runners.config.plan import Plan
@@ -66,14 +67,10 @@ def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
     return np.concatenate([model[-1].predict(transformed(model, X[rows])) for rows in _batches(model, X, engine)])
 
 
-def predict_with_probabilities(model: Pipeline, X: Any, engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
-    """Predictions, and the probabilities of the classes if the learner gives them, from the same features."""
-    if not isinstance(model["learner"], GivesProbabilities):
-        return predict(model, X, engine), None
-    batches = _batches(model, X, engine)
-    found = [model["learner"].predict_with_probabilities(transformed(model, X[rows])) for rows in batches]
-    predicted, probabilities = zip(*found, strict=True)
-    return np.concatenate(predicted), np.concatenate(probabilities)
+def all_answers(model: Pipeline, X: Any, engine: Engine) -> dict[str, np.ndarray]:
+    """All that the learner says of points, see :func:`~orbit.learners.answers.answers`, one batch of rows at a time."""
+    found = [answers(model[-1], transformed(model, X[rows])) for rows in _batches(model, X, engine)]
+    return {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
 
 
 def _batches(model: Pipeline, X: Any, engine: Engine) -> Iterator[slice | np.ndarray]:
@@ -94,6 +91,17 @@ def targets(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray]:
     """
     y = np.asarray(data.y_train[rows]).astype(str if data.task == "classification" else np.float64)
     return {"y": y} if data.clusters is None else {"y": y, "clusters": data.clusters[rows]}
+
+
+def fit_options(learner: Learner, data: Dataset) -> dict[str, np.ndarray]:
+    """Sample weights and clusters of the training points as keyword arguments of ``fit``, those that there are.
+
+    A learner that does not take clusters is fitted without them.
+    """
+    found = weights(learner, data)
+    if data.clusters is not None and has_fit_parameter(learner, "clusters"):
+        found["clusters"] = data.clusters
+    return found
 
 
 def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str, np.ndarray]:

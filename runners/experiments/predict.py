@@ -17,8 +17,8 @@ from orbit.core.files import write_whole
 from orbit.core.models import MODEL, load_model
 from orbit.core.paths import user_path
 from orbit.data import Loader
+from orbit.learners.answers import answers
 from orbit.learners.base import Learner
-from orbit.learners.protocols import GivesProbabilities, GivesStd
 from orbit.registry import register
 from runners.config.names import key_of
 from runners.config.schema import FILE_GROUPS
@@ -38,8 +38,9 @@ class Predict(Runner):
     """Predicts new points, which are read in the same way as the data set of the model.
 
     ``predictions.csv`` has a row for each point: ``point`` (row number or file name), ``prediction`` (several outputs:
-    ``prediction_NAME``), and ``probability_CLASS``, or ``std`` and ``std_observed``, where the learner gives them: the
-    standard deviation of the predicted function, and that of one observation, with its noise.
+    ``prediction_NAME``), and ``probability_CLASS``, or ``std``, ``std_observed``, ``lower`` and ``upper``, where the
+    learner gives them: the standard deviation of the predicted function, that of one observation, with its noise, and
+    the ends of the interval that has 95 % of the observations.
 
     A model is a pickle, which is a program that runs when it is loaded. Only models that you fitted on this machine are
     loaded without ``trust``.
@@ -154,19 +155,12 @@ def _naming_input() -> Iterator[None]:
 
 def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:
     """Predictions, with standard deviations or probabilities if the learner has them; ``targets`` are output names."""
-    psi, learner = model[:-1].transform(X), model[-1]
+    found = answers(model[-1], model[:-1].transform(X))
     columns: dict[str, np.ndarray] = {}
-    if isinstance(learner, GivesStd):
-        predicted, std = learner.predict(psi, return_std=True)
-        columns |= _named("prediction", predicted, targets) | _named("std", std, targets)
-        if (noise := learner.noise_std()) is not None:
-            columns |= _named("std_observed", np.hypot(std, noise), targets)
-    elif isinstance(learner, GivesProbabilities):
-        predicted, shares = learner.predict_with_probabilities(psi)
-        names = [str(label) for label in model.classes_]
-        columns |= _named("prediction", predicted, targets) | _named("probability", shares, names)
-    else:
-        columns |= _named("prediction", learner.predict(psi), targets)
+    found.pop("score", None)
+    for name, values in found.items():
+        names = [str(label) for label in model.classes_] if name == "probability" else targets
+        columns |= _named(name, values, names)
     return pd.DataFrame(columns)
 
 

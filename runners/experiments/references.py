@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from orbit.data import Dataset
 from orbit.learners import RidgeClassifier, RidgeRegressor
 from runners.config.plan import Plan
+from runners.experiments.advice import setting_for_rare_classes
 from runners.experiments.fitting import Fitted
 from runners.job.job import Job
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate, paired_test
@@ -126,9 +127,9 @@ def described(found: list[Reference], data: Dataset) -> str:
 
 
 def warning_about_learning(plan: Plan, data: Dataset, fitted: Fitted, found: list[Reference]) -> str | None:
-    """A line if a fit is not better than the majority class or the mean; None otherwise."""
+    """A line if a fit is not better than the majority class or the mean; None otherwise, or if classes are balanced."""
     least = found[0]
-    if least.is_beaten(data, fitted.predicted):
+    if least.is_beaten(data, fitted.predicted) or fitted.model["learner"].class_weight is not None:
         return None
     return (
         f"not better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, {len(least.test)} test "
@@ -139,6 +140,9 @@ def warning_about_learning(plan: Plan, data: Dataset, fitted: Fitted, found: lis
 def what_next(plan: Plan, data: Dataset) -> str:
     """What may learn more than a plan from the same points."""
     config, keys = plan.config, []
+    if data.task == "classification":
+        setting = setting_for_rare_classes(plan.learner(data.task), data.y_train[:])
+        keys += [] if setting is None else [setting]
     if config["encoder"]["name"] == "none" and data.X_train.ndim > 2:
         keys.append("encoder=patches")
     if config["kernel"].get("lengthscale", "auto") != "auto":

@@ -22,7 +22,7 @@ from orbit.solvers.products import sharing_products
 from orbit.solvers.selection import warn_at_end
 from runners.config.plan import Plan
 from runners.config.schema import config_parameters
-from runners.experiments.pipeline import pipeline, represented, targets, transformed, weights
+from runners.experiments.pipeline import fit_options, pipeline, represented, targets, transformed, weights
 from runners.job.features import fit, learner_cached, shared_in_memory, transform
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
 from runners.measure.tables import csv_table
@@ -172,12 +172,13 @@ def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     found: dict[int, np.ndarray] = {}
     for members in alike([without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
         learner = plans[members[0]].learner(part.task)
-        weighted = weights(learner, part)
         if len(members) == 1:
-            found[members[0]] = learner.fit(psi, part.y_train, **weighted).predict(psi_new)
+            found[members[0]] = learner.fit(psi, part.y_train, **fit_options(learner, part)).predict(psi_new)
             continue
         path = np.array([plans[i].config["learner"][learner.path_parameter] for i in members], dtype=np.float64)
-        predicted: Iterator[np.ndarray] = learner.path_predictions(psi, part.y_train, path, psi_new, **weighted)
+        predicted: Iterator[np.ndarray] = learner.path_predictions(
+            psi, part.y_train, path, psi_new, **weights(learner, part)
+        )
         found |= dict(zip(members, predicted, strict=True))
     return [found[i] for i in range(len(plans))]
 
@@ -189,13 +190,13 @@ def _fit_learner(model: Pipeline, X: np.ndarray, part: Dataset) -> None:
     it is that of the inner fold j for the outer fold i, and that of the inner fold i for the outer fold j.
     """
     features, hyper, learner = model["features"], model["hyper"], model["learner"]
-    psi, weighted = transform(features, X), weights(learner, part)
+    psi, options = transform(features, X), fit_options(learner, part)
 
     def fitted() -> tuple[Any, Any]:
-        learner.fit(hyper.fit_transform(psi, **targets(part)), part.y_train, **weighted)
+        learner.fit(hyper.fit_transform(psi, **targets(part)), part.y_train, **options)
         return hyper, learner
 
-    found = learner_cached([hyper, learner, part.y_train, part.clusters, weighted], features, X, fitted)
+    found = learner_cached([hyper, learner, part.y_train, part.clusters, options], features, X, fitted)
     model.steps[-2:] = [("hyper", found[0]), ("learner", found[1])]
 
 

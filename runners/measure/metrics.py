@@ -10,6 +10,7 @@ from scipy import stats
 from sklearn import metrics
 
 from orbit.core.errors import InputError
+from orbit.learners.answers import QUANTILE
 from orbit.learners.calibration import reliability
 
 #: Task -> its metrics, the main one first.
@@ -156,6 +157,56 @@ def evaluate_probabilities(y: np.ndarray, probabilities: np.ndarray, classes: np
     of_truth = np.where(classes[column] == y, probabilities[np.arange(len(y)), column], 0)
     log_loss = -np.log(np.maximum(of_truth, np.finfo(probabilities.dtype).eps, dtype=np.float64)).mean()
     return {"log_loss": float(log_loss), "calibration_error": reliability(y, probabilities, classes).error}
+
+
+def evaluate_std(y: np.ndarray, predicted: np.ndarray, std: np.ndarray) -> dict[str, float]:
+    """How well the standard deviations of observations agree with the errors, all of shape (n,) or (n, k).
+
+    Returns
+    -------
+    dict
+        ``nlpd``, the mean negative log density of the targets, and ``coverage``, the share of them in the normal
+        intervals of 95 %.
+
+    >>> evaluate_std(np.array([0.0, 3.0]), np.zeros(2), np.ones(2))["coverage"]
+    0.5
+    """
+    return {
+        "nlpd": -float(stats.norm.logpdf(y, predicted, std).mean()),
+        "coverage": float((np.abs(y - predicted) <= QUANTILE * std).mean()),
+    }
+
+
+def evaluate_ranking(y: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> dict[str, float]:
+    """How well the scores of a classifier rank the points of a class before the others, whatever the threshold.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+    scores : array, shape (n, k), or (n,) for the second of two classes
+        Probabilities or other scores.
+    classes : array, shape (k,)
+
+    Returns
+    -------
+    dict
+        ``roc_auc`` and ``average_precision``: of two classes those of the second, of more the means over the classes in
+        ``y``, each against all others. Empty if ``y`` has one class.
+
+    >>> evaluate_ranking(np.array([0, 0, 1]), np.array([0.1, 0.4, 0.3]), np.array([0, 1]))
+    {'roc_auc': 0.5, 'average_precision': 0.5}
+    """
+    if len(np.unique(y)) < 2:
+        return {}
+    if len(classes) == 2:
+        truth, scores = y == classes[1], scores if scores.ndim == 1 else scores[:, 1]
+    else:
+        present = np.isin(classes, y)
+        truth, scores = y[:, None] == classes[present], scores[:, present]
+    return {
+        "roc_auc": float(metrics.roc_auc_score(truth, scores)),
+        "average_precision": float(metrics.average_precision_score(truth, scores)),
+    }
 
 
 def paired_test(task: str, y: np.ndarray, one: np.ndarray, two: np.ndarray) -> dict[str, float]:

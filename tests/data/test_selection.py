@@ -138,7 +138,10 @@ def test_scores_equal_those_of_fits_on_the_training_parts(learner):
     assert len(np.unique(expected.mean(1))) > 1, "the choice matters"
 
 
-@pytest.mark.parametrize("changes", [(), ("hyper=gaussian", "hyper.n_components=9"), ("approx=nystrom", "learner=svm")])
+@pytest.mark.parametrize(
+    "changes",
+    [(), ("hyper=gaussian", "hyper.n_components=9"), ("approx=nystrom", "learner=svm", "learner.regularization=0.001")],
+)
 def test_nested_folds_share_fits_to_the_same_points(changes, monkeypatch):
     grid = "selection.grid={kernel.lengthscale: [0.3, 1.0]}"
     made, fitted = selecting("selection=given", grid, *changes), list[int]()

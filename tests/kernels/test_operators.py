@@ -18,6 +18,7 @@ import orbit
 from orbit.approx import OperatorExact, OperatorRandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.core.errors import InputError, ParameterError
+from orbit.core.parts import validation_parts
 from orbit.core.random import hold_out
 from orbit.distributions import Haar
 from orbit.engine import Engine
@@ -409,15 +410,25 @@ class TestSolvers:
         np.testing.assert_allclose(batches.finalize().path_scores_, found, rtol=1e-6)
 
 
+def held_out_parts(n, path):
+    """Learners that choose from a path, and the parts of n points that they hold out."""
+    return [
+        (SteinRegressor(path, selection="hold_out", random_state=0), [hold_out(n, 0.2, None, 0)]),
+        (CGRegressor(path, random_state=0), validation_parts(n, 0.2, None, None, 0)),
+    ]
+
+
 def test_weighted_hold_out_scores_weigh_the_points_held_out(rng):
     X, Y = rng.standard_normal((40, 3)), rng.standard_normal((40, 2))
     weights, path = rng.random(40) + 0.1, [1e-2, 1.0]
-    fit, validation = hold_out(40, 0.2, None, 0)
-    for learner in (SteinRegressor(path, selection="hold_out", random_state=0), CGRegressor(path, random_state=0)):
+    for learner, parts in held_out_parts(40, path):
         for value, score in zip(path, learner.fit(X, Y, weights).path_scores_, strict=True):
-            part = SteinRegressor(value).fit(X[fit], Y[fit], weights[fit])
-            errors = np.square(part.predict(X[validation]) - Y[validation]).mean(1)
-            assert score == pytest.approx(-np.average(errors, weights=weights[validation]), rel=1e-6)
+            errors = []
+            for fit, held in parts:
+                part = SteinRegressor(value).fit(X[fit], Y[fit], weights[fit])
+                of_points = np.square(part.predict(X[held]) - Y[held]).mean(1)
+                errors.append(np.average(of_points, weights=weights[held]))
+            assert score == pytest.approx(-np.mean(errors), rel=1e-6)
 
 
 def test_hold_out_divides_points_and_not_the_rows_of_stacked_features(rng):
@@ -425,12 +436,11 @@ def test_hold_out_divides_points_and_not_the_rows_of_stacked_features(rng):
     Y = np.tanh(X) + 0.3 * rng.standard_normal((30, 2))
     orb = Orbit(Orthogonal(2), Haar(), size=4, rule="quadrature")
     psi = OperatorRandomFourier(CurlFree(), orb, 40, equivariant=True, random_state=0).fit_transform(X)
-    fit, validation = hold_out(30, 0.2, None, 0)
-    for learner in (SteinRegressor(path, selection="hold_out", random_state=0), CGRegressor(path, random_state=0)):
+    for learner, parts in held_out_parts(30, path):
         for value, score in zip(path, learner.fit(psi, Y).path_scores_, strict=True):
-            part = SteinRegressor(value).fit(psi[fit], Y[fit])
-            errors = np.square(part.predict(psi[validation]) - Y[validation]).sum(1)
-            assert score == pytest.approx(-errors.mean(), rel=1e-4)
+            fitted = [(SteinRegressor(value).fit(psi[fit], Y[fit]), held) for fit, held in parts]
+            errors = [np.square(part.predict(psi[held]) - Y[held]).sum(1).mean() for part, held in fitted]
+            assert score == pytest.approx(-np.mean(errors), rel=1e-4)
 
 
 def test_weights_of_stacked_features_count_for_all_their_rows(rng):

@@ -23,6 +23,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.core.errors import InputError, ParameterError
+from orbit.core.parts import validation_parts
 from orbit.core.random import hold_out, spawn
 from orbit.distributions import VonMises
 from orbit.groups import Rotation
@@ -462,13 +463,22 @@ def test_a_path_is_predicted_from_precomputed_kernel_values(rng):
             np.testing.assert_allclose(found, one.predict(phi.transform(Z)), atol=1e-8)
 
 
+@pytest.mark.parametrize("options", [{}, {"clusters": np.arange(30) % 7}], ids=["hold_out", "folds"])
+def test_parts_of_kernel_values_are_scored_as_those_of_features(rng, options):
+    X, y = rng.random((30, 3)), rng.standard_normal(30)
+    krr = KernelRidgeRegressor([1e-3, 1e-2, 1e-1], selection="hold_out", random_state=0)
+    by_values, by_features = (
+        clone(krr).fit(Exact(Gaussian(0.4), precomputed=precomputed).fit_transform(X), y, **options)
+        for precomputed in (True, False)
+    )
+    np.testing.assert_allclose(by_values.path_scores_, by_features.path_scores_, rtol=1e-8)
+
+
 def test_kernel_values_need_a_learner_that_accepts_them(rng):
     X, y = rng.random((30, 3)), rng.standard_normal(30)
     phi = Exact(Gaussian(0.4), precomputed=True).fit(X)
     with pytest.raises(InputError, match="SteinRegressor takes no kernel values: set precomputed=False"):
         SteinRegressor().fit(phi.transform(X), y)
-    with pytest.raises(InputError, match="learner.selection=hold_out needs features"):
-        KernelRidgeRegressor(selection="hold_out").fit(phi.transform(X), y)
     with pytest.raises(ValueError, match="expected those of all 30 training points"):
         KernelRidgeRegressor(1e-2).fit(phi.transform(X)[:20], y[:20])
 
@@ -679,11 +689,32 @@ def test_svm_minimises_its_objective(two_classes):
     np.testing.assert_allclose([*ours.coef_[0], *ours.intercept_], best.x, atol=1e-3)
 
 
-def test_svm_path_scores_are_accuracies_on_the_validation_part(two_classes):
+def test_svm_path_scores_are_mean_accuracies_of_repeated_folds(two_classes):
     X, y = two_classes
     ours = SVMClassifier([1e-4, 1e-2, 10.0], random_state=0).fit(X, y)
-    assert np.all((ours.path_scores_ >= 0) & (ours.path_scores_ <= 1))
-    assert np.allclose(ours.path_scores_ * 30, np.round(ours.path_scores_ * 30)), "of a fifth of 150 points"
+    parts = validation_parts(150, 0.2, y, None, spawn(0, 1)[0])
+    assert len(parts) == 10
+    scores = [SVMClassifier(10.0).fit(X[fit], y[fit]).score(X[held], y[held]) for fit, held in parts]
+    assert ours.path_scores_[2] == pytest.approx(np.mean(scores))
+    assert ours.path_errors_[2] == pytest.approx(np.std(scores, ddof=1) / np.sqrt(10))
+    np.testing.assert_array_equal(ours.selection_curve().errors, ours.path_errors_)
+    assert ours.metrics()["learner/score_std_error"] in ours.path_errors_
+
+
+def test_learners_that_choose_keep_clusters_together(rng):
+    """Points of a cluster have one target, which a fit to the others of the cluster can look up."""
+    clusters = np.repeat(np.arange(20), 5)
+    X = rng.standard_normal((20, 20))[clusters] + 0.01 * rng.standard_normal((100, 20))
+    y = rng.permutation(np.arange(20) % 2)[clusters]
+    path = [1e-4, 1.0]
+    for learner in (
+        *(RidgeClassifier(path), SteinClassifier(path), SteinRegressor(path), KernelRidgeRegressor(path)),
+        *(CGRegressor(path), LogisticClassifier(path), SVMClassifier(path), KernelSVMClassifier(path)),
+    ):
+        alone, together = (clone(learner).fit(X, y, clusters=each).path_scores_ for each in (None, clusters))
+        assert alone[0] > together[0] + 0.1, type(learner).__name__
+    neighbours = NeighborsClassifier([1, 3], random_state=0)
+    assert neighbours.fit(X, y).path_scores_[0] > 0.95 > 0.7 > neighbours.fit(X, y, clusters).path_scores_[0]
 
 
 @pytest.mark.parametrize(
@@ -708,8 +739,8 @@ def test_solvers_that_do_not_converge_are_warned_of_once(learner, two_classes):
 
 
 def test_default_paths():
-    np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, [1e-6, 1e-5, 1e-4, 1e-3])
-    np.testing.assert_allclose(LogisticClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-8, -3, 6))
+    np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-6, -1, 6))
+    np.testing.assert_allclose(LogisticClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-8, -1, 8))
 
 
 def test_logistic_tells_apart_fits_of_one_accuracy(rng):
@@ -720,20 +751,23 @@ def test_logistic_tells_apart_fits_of_one_accuracy(rng):
         learner.fit(X, y)
     assert learner.regularization_ == 1e-4, "all are right, and this one is surest"
     assert (np.diff(learner.path_scores_) < 0).all()
-    mixed = np.where(rng.random(200) < 0.3, "a", y)
+    mixed = rng.permutation(y)
     assert learner.fit(X, mixed).regularization_ > 1e-4
-    fit, validation = hold_out(200, 0.2, mixed, spawn(0, 1)[0])
-    of_one = LogisticClassifier(1e-4).fit(X[fit], mixed[fit]).predict_proba(X[validation])
-    assert learner.path_scores_[0] == pytest.approx(-log_loss(mixed[validation], of_one), rel=1e-4)
+    losses = [
+        log_loss(mixed[held], LogisticClassifier(1e-4).fit(X[fit], mixed[fit]).predict_proba(X[held]))
+        for fit, held in validation_parts(200, 0.2, mixed, None, spawn(0, 1)[0])
+    ]
+    assert learner.path_scores_[0] == pytest.approx(-np.mean(losses), rel=1e-4)
 
 
-def test_logistic_does_not_warn_of_an_end_where_its_log_loss_has_levelled_off(rng):
+def test_logistic_takes_the_largest_value_where_its_log_loss_has_levelled_off(rng):
     X = np.where(np.arange(60)[:, None] % 2, 1.0, -1.0) * rng.uniform(1, 2, (60, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learner = LogisticClassifier(random_state=0).fit(X, np.arange(60) % 2)
-    assert learner.regularization_ == learner.path_[0] == 1e-8
-    assert 0 < learner.path_scores_[0] - learner.path_scores_[1] < learner.negligible_score
+    gains = learner.path_scores_.max() - learner.path_scores_
+    assert 0 < gains[learner.path_ == learner.regularization_] < learner.negligible_score
+    assert (gains[learner.path_ > learner.regularization_] > learner.negligible_score).all()
 
 
 def test_logistic_leaves_out_held_out_points_of_classes_it_was_not_fitted_to(rng):
@@ -850,3 +884,20 @@ def test_a_path_of_learned_outputs_is_one_fit_for_each_value(rng):
     found = SteinRegressor().path_predictions(psi, Y, np.array(PATH), psi_new)
     for value, predicted in zip(PATH, found, strict=True):
         np.testing.assert_allclose(predicted, SteinRegressor(value).fit(psi, Y).predict(psi_new), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [RidgeClassifier, LogisticClassifier, SVMClassifier, KernelSVMClassifier])
+def test_balanced_classes_count_the_same(rng, kind):
+    y = (np.arange(400) % 20 == 0).astype(int)
+    X = rng.standard_normal((400, 3)) + y[:, None]
+    counts = rng.integers(1, 3, 400)
+    of_class = np.bincount(y, counts)[y]
+    ours = kind(1e-2, class_weight="balanced", random_state=0).fit(X, y, sample_weight=counts)
+    expected = kind(1e-2, random_state=0).fit(X, y, sample_weight=counts / of_class)
+    np.testing.assert_allclose(ours.decision_function(X), expected.decision_function(X), atol=1e-6)
+    assert ours.predict(X).mean() > 0.15 > kind(1e-2, random_state=0).fit(X, y).predict(X).mean()
+
+
+def test_a_stream_cannot_balance_classes():
+    with pytest.raises(InputError, match="learner.class_weight=balanced needs the labels of all points"):
+        RidgeClassifier(class_weight="balanced").partial_fit(np.eye(4), [0, 1, 0, 1])

@@ -7,11 +7,13 @@ import itertools
 import numpy as np
 import pytest
 from mlflow.utils.validation import _validate_metric_name
-from sklearn.metrics import f1_score, log_loss, recall_score
+from sklearn.metrics import average_precision_score, f1_score, log_loss, recall_score, roc_auc_score
 
 from runners.measure.metrics import (
     evaluate,
     evaluate_probabilities,
+    evaluate_ranking,
+    evaluate_std,
     evaluate_targets,
     kernel_errors,
     metric_name,
@@ -71,6 +73,28 @@ def test_probabilities_of_a_class_that_was_not_in_training_are_zero():
     assert found["log_loss"] == pytest.approx(-np.log(np.finfo(np.float32).eps) / 2)
     calibrated = np.tile([0.25, 0.75], (8, 1))
     assert evaluate_probabilities(np.array([0, 1, 1, 1] * 2), calibrated, np.array([0, 1]))["calibration_error"] == 0
+
+
+def test_scores_of_classes_rank_their_points(rng):
+    y, scores = rng.integers(0, 4, 200), rng.standard_normal((200, 4))
+    scores[np.arange(200), y] += 1
+    found = evaluate_ranking(y, scores, np.arange(4))
+    expected = [[one(y == k, scores[:, k]) for k in range(4)] for one in (roc_auc_score, average_precision_score)]
+    assert list(found.values()) == pytest.approx(np.mean(expected, axis=1))
+    without = y != 2
+    assert evaluate_ranking(y[without], scores[without], np.arange(4))["roc_auc"] > 0.6
+    two = scores[:, 1] - scores[:, 0]
+    of_two = evaluate_ranking(y == 1, two, np.array([False, True]))
+    assert of_two == evaluate_ranking(y == 1, np.column_stack([-two, two]), np.array([False, True]))
+    assert of_two["roc_auc"] == pytest.approx(roc_auc_score(y == 1, two))
+    assert evaluate_ranking(np.ones(3), np.arange(3.0), np.array([0, 1])) == {}
+
+
+def test_standard_deviations_of_observations(rng):
+    y = rng.standard_normal((4000, 2)) * [1.0, 3.0]
+    found = evaluate_std(y, np.zeros((4000, 2)), np.tile([1.0, 3.0], (4000, 1)))
+    assert found["coverage"] == pytest.approx(0.95, abs=0.01)
+    assert found["nlpd"] == pytest.approx(np.log(2 * np.pi) / 2 + 0.5 + np.log(3) / 2, abs=0.02)
 
 
 @pytest.mark.parametrize("shape", [(20,), (20, 3)])

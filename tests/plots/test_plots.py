@@ -159,7 +159,7 @@ def test_selection_curve(draw, sign):
 
 def test_the_axis_of_a_selection_curve_names_its_score(draw):
     scores = np.array([-0.5, -0.7, -0.6])
-    for criterion, label in (("hold_out_log_loss", "hold-out log loss"), ("gcv", "gcv error")):
+    for criterion, label in (("k_fold_log_loss", "k-fold log loss"), ("gcv", "gcv error")):
         assert draw(plots.selection_curve(curve(scores, 0.1, criterion))).axes[0].get_ylabel() == label
 
 

@@ -252,7 +252,7 @@ def test_each_purpose_has_its_own_seed():
         (["learner=gp", "learner.noise=0.01"], True),
         (["learner=krr"], True),
         (["learner=ridge"], True),
-        (["learner=ridge", "learner.selection=hold_out"], False),
+        (["learner=ridge", "learner.selection=hold_out"], True),
         (["learner=knn"], False),
         (["learner=krr", "learner.regularization=0.001", "hyper=gaussian"], False),
         (["learner=krr", "learner.regularization=0.001", "engine.stream=true"], False),

@@ -241,4 +241,7 @@ def test_deviations_of_the_function_and_of_an_observation_are_different_columns(
         suffix = "" if np.isscalar(scale) else f"_{k}"
         function, observed = table[f"std{suffix}"] / each, table[f"std_observed{suffix}"] / each
         assert (function < 0.15).all()
+        middle, half = table[f"prediction{suffix}"], 1.96 * table[f"std_observed{suffix}"]
+        np.testing.assert_allclose(table[f"lower{suffix}"], middle - half, rtol=1e-3, atol=1e-3 * each)
+        np.testing.assert_allclose(table[f"upper{suffix}"], middle + half, rtol=1e-3, atol=1e-3 * each)
         np.testing.assert_allclose(observed, np.hypot(0.3, function), rtol=0.2)

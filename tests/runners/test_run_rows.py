@@ -17,7 +17,8 @@ from command_line import composed, folders, mlflow_runs, refused
 from matplotlib.figure import Figure
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import scoring_server
-from sklearn.metrics import log_loss
+from scipy.stats import norm
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import Pipeline
 
 import orbit
@@ -179,10 +180,34 @@ def test_probabilities_are_those_of_the_model(learner):
 
 
 @pytest.mark.usefixtures("table")
-def test_a_learner_without_probabilities_has_no_metrics_of_them():
-    _, _, found = fitted(COLUMNS, "dataset.target=dear")
+def test_a_learner_without_probabilities_has_metrics_of_its_scores():
+    _, data, found = fitted(COLUMNS, "dataset.target=dear")
     assert found.probabilities is None
     assert not {"test/log_loss", "test/calibration_error"} & set(found.metrics)
+    scores = found.model.decision_function(data.X_test)
+    assert found.metrics["test/roc_auc"] == pytest.approx(roc_auc_score(data.y_test == "yes", scores))
+
+
+def test_a_flag_that_is_rare_is_found_by_balanced_classes(table):
+    x = np.random.default_rng(0).standard_normal(400)
+    pd.DataFrame({"x": x, "flag": np.where(x + 2 * np.cos(np.arange(400)) > 2.8, "yes", "no")}).to_csv("mine.csv")
+    rare = ("dataset.features=[x]", "dataset.target=flag", "learner.regularization=0.1")
+    with pytest.warns(UserWarning, match="nothing was learned. Most .* one class: set learner.class_weight=balanced$"):
+        _, _, found = fitted(*rare)
+    assert found.metrics["test/balanced_accuracy"] == 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, _, found = fitted(*rare, "learner.class_weight=balanced")
+    assert found.metrics["test/balanced_accuracy"] > 0.6
+
+
+@pytest.mark.usefixtures("table")
+def test_standard_deviations_of_a_regression_are_scored():
+    _, data, found = fitted(COLUMNS, "dataset.target=price", "learner=gp", "approx=exact")
+    mean, std = found.model[-1].predict(found.model[:-1].transform(data.X_test), return_std=True)
+    observed = np.hypot(std, found.model[-1].noise_std())
+    assert found.metrics["test/nlpd"] == pytest.approx(-norm.logpdf(data.y_test, mean, observed).mean())
+    assert 0.8 < found.metrics["test/coverage"] <= 1
 
 
 @pytest.mark.usefixtures("table")
@@ -265,12 +290,14 @@ def test_a_rule_that_knows_no_groups_says_so(table):
     table.assign(patient=np.arange(len(table)) % 10).to_csv("mine.csv", index=False)
     of_groups = (COLUMNS, "dataset.target=price", "dataset.group_column=patient")
     with pytest.warns(
-        UserWarning, match=r"^learner.regularization=\S+ was chosen by loo, which knows no groups of points"
+        UserWarning, match=r"^learner.noise=\S+ was chosen by marginal_likelihood, which knows no groups"
     ):
-        fitted(*of_groups)
+        fitted(*of_groups, "learner=gp")
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*knows no groups")
-        fitted(*of_groups, "learner.regularization=0.1")
+        fitted(*of_groups, "learner=gp", "learner.noise=0.1")
+        _, _, found = fitted(*of_groups)
+    assert found.model["learner"].selection_curve().criterion == "k_fold"
 
 
 def test_a_selection_keeps_groups_together(table):
