@@ -130,7 +130,7 @@ class PathContract(LearnerContract):
     )
     def test_impossible_strengths_are_refused(self, rng, value, found):
         name = self.create().path_parameter
-        with pytest.raises(ParameterError, match=f"^{name}: expected .*found {found}$"):
+        with pytest.raises(ParameterError, match=f"^learner.{name}: expected .*found {found}$"):
             self.create(**self.strength(value)).fit(*self.problem(rng))
 
     @pytest.mark.parametrize("fraction", [0.0, 1.0, 1.5])
