@@ -168,7 +168,7 @@ def test_the_python_of_a_page_runs(page, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["table", "molecules", "vector_field"])
+@pytest.mark.parametrize("name", ["series", "table", "molecules", "vector_field"])
 def test_a_page_of_start_works_from_its_files_to_its_results(name, run, tmp_path):
     page = DOCS / "start" / f"{name}.md"
     names: dict = {"__name__": "page"}
@@ -200,6 +200,11 @@ def test_notebooks_are_stored_as_executed():
     for path in NOTEBOOKS:
         cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
         assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1)), path.name
+
+
+@pytest.mark.parametrize("words", ["texture", "TIFF", "time series", "histology", "astronomy", "remote sensing"])
+def test_words_that_are_searched_for_are_on_a_page(words):
+    assert [page for page in PAGES if words.lower() in page.read_text(encoding="utf-8").lower()]
 
 
 def link_targets(page: Path) -> list[str]:

@@ -147,4 +147,4 @@ def what_next(plan: Plan, data: Dataset) -> str:
         keys.append("encoder=patches")
     if config["kernel"].get("lengthscale", "auto") != "auto":
         keys.append("kernel.lengthscale=auto")
-    return ", ".join([*keys, "another group"])
+    return ", ".join([*keys, "or another group by runner=discover"])
