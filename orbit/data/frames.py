@@ -52,7 +52,7 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
     labels : sequence of str
         Columns of a CSV file that are read as strings if a value has a leading zero, such as 007.
     options : dict
-        Arguments of ``pandas.read_csv``.
+        Arguments of ``pandas.read_csv``; ``sep`` and ``encoding`` of those that the user can set.
 
     Raises
     ------
@@ -68,12 +68,10 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
         raise
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        given = f"dataset.separator is {options['sep']!r}, dataset.encoding is {options['encoding']!r}"
-        what, advice = (
-            ("Parquet", "")
-            if is_parquet
-            else ("CSV", f"; {given}: set those of the file, such as dataset.encoding=latin-1")
-        )
+        what, advice = "Parquet" if is_parquet else "CSV", ""
+        if options and not is_parquet:
+            given = f"dataset.separator is {options['sep']!r}, dataset.encoding is {options['encoding']!r}"
+            advice = f"; {given}: set those of the file, such as dataset.encoding=latin-1"
         raise DataFileError(f"expected a readable {what} file ({reason}){advice}") from error
     if not len(frame):
         raise InputError("the table has no rows, expected at least one")
@@ -82,7 +80,7 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
 
 def _csv(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[str, Any]) -> pd.DataFrame:
     # by the fast parser a column would have one type for each chunk; it knows separators of one character only
-    options = options | ({"low_memory": False} if len(options["sep"]) == 1 else {"engine": "python"})
+    options = options | ({"low_memory": False} if len(options.get("sep", ",")) == 1 else {"engine": "python"})
     frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options)
     names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
     _check_names(names[names != ""])  # pandas renames the second of two

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from orbit.core.errors import DataFileError, InputError, encodable, shortened, suggestion
+from orbit.core.errors import DataFileError, InputError, encodable, located, shortened, suggestion
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.progress import Progress
@@ -281,27 +281,22 @@ class LabelledFiles(Loader):
         return Listed(files, y, "classification", np.repeat([*found], [len(labels) for _, labels in found.values()]))
 
     def _of_manifest(self, manifest: Path) -> Listed:
-        import pandas as pd  # here, because it takes half a second
+        from orbit.data.frames import read_table  # here, because pandas takes half a second
 
-        try:
-            table = pd.read_csv(manifest, dtype={self.file_column: str})
-        except Exception as error:  # pandas raises many kinds
-            reason = str(error).strip().partition("\n")[0]
-            raise DataFileError(f"dataset.manifest: expected a CSV file at {manifest.absolute()} ({reason})") from error
-        if not len(table):
-            raise InputError(f"dataset.manifest: {manifest.name} has no rows, expected one for each file")
         targets = [self.target] if isinstance(self.target, str) else self.target
-        named = {"file_column": [self.file_column], "target": targets}
-        named |= {key: [name] for key in ("split_column", "group_column") if (name := getattr(self, key)) is not None}
-        for key, columns in named.items():
-            for column in columns:
-                if column not in table:
-                    has = f"{suggestion(column, table.columns)} It has {', '.join(map(str, table.columns))}"
-                    raise InputError(f"dataset.{key}: {manifest.name} has no column {column!r}{has}")
-                if len(empty := np.flatnonzero(table[column].isna())):
-                    raise InputError(
-                        f"dataset.{key}: column {column!r} of {manifest.name} has no value in row {empty[0] + 1}"
-                    )
+        texts = {"file_column": self.file_column, "split_column": self.split_column, "group_column": self.group_column}
+        named = [(key, column) for key, column in texts.items() if column is not None]
+        with located(f"dataset.manifest: {manifest.name}"):
+            labels = targets if len(targets) == 1 and self.task != "regression" else []
+            table = read_table(manifest, [column for _, column in named], labels, {})
+        for key, column in [*named, *(("target", column) for column in targets)]:
+            if column not in table:
+                has = f"{suggestion(column, table.columns)} It has {', '.join(table.columns)}"
+                raise InputError(f"dataset.{key}: {manifest.name} has no column {column!r}{has}")
+            if len(empty := np.flatnonzero(table[column].isna())):
+                raise InputError(
+                    f"dataset.{key}: column {column!r} of {manifest.name} has no value in row {empty[0] + 1}"
+                )
         base = manifest.parent if self.path is None else self._folder()
         files = [base / name for name in table[self.file_column]]
         if missing := [file for file in files if not file.is_file()]:
@@ -314,7 +309,7 @@ class LabelledFiles(Loader):
         task: Task = guess_task(y) if self.task == "auto" else self.task
         parts = None if self.split_column is None else np.array([*map(_part, table[self.split_column])])
         if parts is not None and not {_TRAIN, _TEST} <= set(parts):
-            found = shortened(", ".join(map(str, table[self.split_column].unique())))
+            found = shortened(", ".join(table[self.split_column].unique()))
             raise InputError(f"dataset.split_column: expected the parts train and test, perhaps val, found {found}")
         clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
         return Listed(files, y, task, parts, clusters)

@@ -63,11 +63,8 @@ class Parts(SharedSource):
             [self._starts[part] + self._headers[part].starts[block] for part, block in self._blocks]
         )
         first = next(header for header in self._headers if header.rows)
-        self.shape, self.dtype, self.features = (
-            (int(self._starts[-1]), *first.shape),
-            np.dtype(first.dtype),
-            first.features,
-        )
+        self.shape, self.dtype = (int(self._starts[-1]), *first.shape), np.dtype(first.dtype)
+        self.features = first.features
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self._block: tuple[int, np.ndarray, np.ndarray] | None = None

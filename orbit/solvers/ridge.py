@@ -199,13 +199,8 @@ class RidgeStream:
         precise: bool,
         first_row: int,
     ) -> None:
-        self.solver, self.structure, self.dtype, self.n_outputs, self.changed = (
-            solver,
-            structure,
-            dtype,
-            n_outputs,
-            False,
-        )
+        self.solver, self.structure, self.dtype = solver, structure, dtype
+        self.n_outputs, self.changed = n_outputs, False
         self.float32 = in_float32(dtype, math.inf, solver.path, solver.trim) and not precise
         self.criterion = "loo" if solver.selection == "loo" else "gcv"
         self.moments = Moments(not self.float32)

@@ -400,6 +400,11 @@ class TestManifest:
         assert two.y_train.shape[1:] == (2,)
         assert len(set(two.clusters)) == len(two.clusters) / 2
 
+    def test_leading_zeros_of_labels_are_kept(self, table, tmp_path):
+        codes = self.load(table.assign(label=["007"] * 4 + ["7"] * 4), tmp_path, split_column="part")
+        assert codes.task == "classification"
+        assert codes.y_train.tolist() == ["007"] * 4 + ["7"] * 2
+
     @pytest.mark.parametrize(
         ("change", "settings", "message"),
         [
@@ -425,7 +430,12 @@ class TestManifest:
                 {"split_column": "part", "group_column": "animal"},
                 "group_column: expected all points of a group in one part",
             ),
-            (lambda t: t.iloc[:0], {}, "manifest: labels.csv has no rows"),
+            (lambda t: t.iloc[:0], {}, "manifest: labels.csv: the table has no rows"),
+            (
+                lambda t: pd.concat([t, t[["label"]]], axis=1),
+                {},
+                "manifest: labels.csv: the table has several columns of one name: label",
+            ),
         ],
     )
     def test_bad_ones_are_one_line(self, table, tmp_path, change, settings, message):

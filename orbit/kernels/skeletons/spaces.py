@@ -43,6 +43,8 @@ class Space:
         Number of inputs of the skeleton.
     block : int
         Numbers in one input; input i is ``x[i * block : (i + 1) * block]``.
+    scale : float
+        A factor of the point, in spaces that have one.
 
     Attributes
     ----------
@@ -58,8 +60,8 @@ class Space:
     has_radius: ClassVar[bool] = False
     modulus: int | None = None
 
-    def __init__(self, n_inputs: int, block: int) -> None:
-        self.n_inputs, self.block = n_inputs, block
+    def __init__(self, n_inputs: int, block: int, scale: float = 1.0) -> None:
+        self.n_inputs, self.block, self.scale = n_inputs, block, scale
 
     @property
     def n_columns(self) -> int:
@@ -88,10 +90,6 @@ class Space:
 
 class CircleSpace(Space):
     """z = exp(i scale x), k = cos(scale (x - x')), features z and its conjugate (Daniely et al. 2017, example 2)."""
-
-    def __init__(self, n_inputs: int, block: int, scale: float) -> None:
-        super().__init__(n_inputs, block)
-        self.scale = scale
 
     def angles(self, X: Tensor) -> Tensor:
         return X * self.scale
@@ -148,10 +146,6 @@ class GaussianSpace(Space):
 
     Example 3 of Daniely et al. 2017.
     """
-
-    def __init__(self, n_inputs: int, block: int, scale: float) -> None:
-        super().__init__(n_inputs, block)
-        self.scale = scale
 
     def angles(self, X: Tensor) -> Tensor:
         return X
