@@ -54,9 +54,12 @@ def fit(folder: str, columns: int) -> int:
     return n + len(data.X_test)
 
 
-with distributed.job():
-    for folder in sys.argv[1:]:
-        for columns in COLUMNS:
-            before = sent()
-            rows = fit(folder, columns)
-            print(json.dumps({"rank": rank(), "rows": rows, "columns": columns, "sent": sent() - before}), flush=True)
+if __name__ == "__main__":  # pytest imports it, for its doctests
+    with distributed.job():
+        for folder in sys.argv[1:]:
+            for columns in COLUMNS:
+                before = sent()
+                rows = fit(folder, columns)
+                print(
+                    json.dumps({"rank": rank(), "rows": rows, "columns": columns, "sent": sent() - before}), flush=True
+                )
