@@ -191,7 +191,7 @@ def _centred(samples: np.ndarray, length: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Recording:
+class Sound:
     """Samples in [-1, 1], float64, shape (n, channels); ``subtype`` is how libsndfile names their type."""
 
     rate: int
@@ -199,7 +199,7 @@ class Recording:
     subtype: str
 
 
-def decoded(content: bytes, name: str) -> Recording:
+def decoded(content: bytes, name: str) -> Sound:
     """A recording in any format that libsndfile reads; of a .wav file that was cut, the samples that it has.
 
     Raises
@@ -211,7 +211,7 @@ def decoded(content: bytes, name: str) -> Recording:
 
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as opened:
-            found = Recording(opened.samplerate, opened.read(always_2d=True), opened.subtype)
+            found = Sound(opened.samplerate, opened.read(always_2d=True), opened.subtype)
             sizes = _DATA_SIZES.search(opened.extra_info)
     except soundfile.LibsndfileError as error:
         raise DataFileError(f"{name} is not a readable recording: {error.error_string}") from error
