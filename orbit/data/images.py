@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -116,6 +116,9 @@ class Images(LabelledFiles):
         return how if (low, high) in ((0, 255), (0, 1)) else f"{how}, {low:.4g} to {high:.4g} as 0 to 1"
 
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        size = self.resize or self.crop or self.pad
+        if size is not None:
+            self._check_memory(len(files), size)  # before a picture of that size is made
         shape = tuple(form["shape"]) if form else self._first(files).shape
         self._check_memory(len(files), shape)
         X = np.empty((len(files), *shape), dtype=np.float32)
@@ -139,7 +142,7 @@ class Images(LabelledFiles):
                     raise
         raise AssertionError("there is a file")
 
-    def _check_memory(self, count: int, shape: tuple[int, ...]) -> None:
+    def _check_memory(self, count: int, shape: Sequence[int]) -> None:
         sizes = " x ".join(f"{side:,}" for side in shape)
         nbytes = 4 * (count + 1) * math.prod(shape)  # all of them, and the one that is read
         key = "dataset.path" if self.resize is None else "dataset.resize"
