@@ -236,6 +236,9 @@ COMMAND_LINES: list[tuple[str, ...]] = [
             ("{1: [3]}", "selection.grid: expected configuration keys, each with a list of"),
             ("{kernel: [laplacian]}", "kernel: expected {name: NAME} with a NAME of arccos"),
             ("{kernel.lengthscale: [-1]}", "kernel.lengthscale: expected"),
+            ("{kernel.lengthscale: 1}", "selection.grid.kernel.lengthscale: expected"),
+            ("{kernel.lengthscal: [1]}", "did you mean 'lengthscale'"),
+            ("{kernl.lengthscale: [1]}", "did you mean 'kernel'"),
         )
     ),
     ("approx=cdf", "kernel=cdf", "kernel.radius=-1", "kernel.radius: expected a finite number > 0 or 'max', found -1"),

@@ -14,6 +14,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
+from program import folders  # noqa: F401  beside the other functions for tests of runs
 
 import orbit
 import runners.components  # noqa: F401  registers the runners
@@ -88,11 +89,6 @@ def refused(*overrides: str, load: bool = False) -> str:
             raise
         return line
     raise AssertionError(f"accepted: {overrides}")
-
-
-def folders(tmp_path: Path) -> list[Path]:
-    """The run folders in the outputs of the ``run`` fixture, in the order of their names."""
-    return sorted(path.parent for path in (tmp_path / "out").rglob("run.json") if "artifacts" not in path.parts)
 
 
 def given_away(marker: Marker) -> AcquireReturnProxy:

@@ -17,6 +17,7 @@ import pytest
 import torch
 from installed_package import remove_components_of, remove_from_store, write_package
 from matplotlib.figure import Figure
+from program import Program
 from threadpoolctl import threadpool_limits
 
 import orbit
@@ -114,7 +115,7 @@ def _store_schemas(store, classes: frozenset[type], *folders: Path) -> None:
 
 @pytest.fixture
 def run_with_figures(monkeypatch, tmp_path, capsys):
-    """``run_with_figures("group=identity", ...)`` -> (exit code, stdout, stderr), outputs in ``tmp_path / "out"``."""
+    """The command line in this process, as a Program."""
     # here, so that tests of the library alone do not import Hydra and MLflow
     from hydra.core.hydra_config import HydraConfig
 
@@ -140,7 +141,7 @@ def run_with_figures(monkeypatch, tmp_path, capsys):
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
-    return execute
+    return Program(execute, tmp_path)
 
 
 @pytest.fixture

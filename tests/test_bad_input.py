@@ -227,8 +227,7 @@ def test_of_a_section_in_the_name_of_the_run_folder_is_of_its_key(run, tmp_path)
         file = tmp_path / "mine" / "experiment" / "mine.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"# @package _global_\n{kind}: null\n")
-        code, _, err = run(f"hydra.searchpath=[file://{tmp_path}/mine]", "experiment=mine", "tracking.enabled=false")
-        assert code == 2
+        err = run.refused(f"hydra.searchpath=[file://{tmp_path}/mine]", "experiment=mine", "tracking.enabled=false")
         assert err.startswith(f"error: {kind}: expected {{name: NAME}} with a NAME of ")
         assert err.endswith(", found null\n")
 

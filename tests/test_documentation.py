@@ -177,9 +177,7 @@ def test_a_page_of_start_works_from_its_files_to_its_results(name, run, tmp_path
     for given in map(arguments, commands(page)):
         if "runner=predict" in given or any("FOLDER" in word for word in given):
             continue
-        code, out, err = run(*given, "engine.progress=false", "tracking.enabled=false")
-        assert code == 0, err
-        assert "run folder" in out
+        assert "run folder" in run.ok(*given, "engine.progress=false", "tracking.enabled=false")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -26,8 +26,7 @@ BUDGET = (
 def test_fits_and_network_are_points_of_curves(run, tmp_path, monkeypatch):
     ticks = itertools.count(step=0.01)  # every step of the network takes 0.01 s, on a machine of any load
     monkeypatch.setattr(budget, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
-    code, out, err = run(*BUDGET)
-    assert code == 0, err
+    out = run.ok(*BUDGET)
     found = RunFolder(folders(tmp_path)[0]).read_metrics()
     assert found["200 labels/many/accuracy"] > found["200 labels/few/accuracy"]
     assert found["200 labels/network, 0.1 s/seconds"] == pytest.approx(0.1, abs=0.011)
@@ -63,8 +62,7 @@ def test_settings_are_checked_before_any_work(run):
         ("runner.fits=null", "runner=budget: expected runner.fits and runner.network"),
     ):
         kept = [each for each in BUDGET if each.partition("=")[0] != wrong.partition("=")[0]]
-        code, _, err = run(*kept, wrong)
-        assert code == 2
+        err = run.refused(*kept, wrong)
         assert message in err
         assert "points of shape" not in err
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import psutil
 import pytest
-from command_line import composed, folders
+from command_line import composed
 
 from benchmarks.memory import Waves, measure
 from runners.config.plan import plan
@@ -45,9 +45,7 @@ def test_a_case(points):
 def test_numbers_of_points_are_in_full(run, tmp_path, monkeypatch):
     found = {"points": 1e6, "columns": 14000.0, "s": 1.25, "cpu_s": 2.0, "peak_mb": 2768.4}
     monkeypatch.setattr("benchmarks.memory._in_child", lambda plan, points: found)
-    code, _, err = run("runner=memory", "runner.cases={all: {points: data}}", "tracking.enabled=false")
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished("runner=memory", "runner.cases={all: {points: data}}", "tracking.enabled=false")
     assert "| all  | 1,000,000 | 14,000  | 1.25 | 2 " in (folder / "table.md").read_text()
 
 
@@ -55,11 +53,9 @@ def test_some_of_the_cases(run, tmp_path, monkeypatch):
     measured = []
     found = dict.fromkeys(("points", "columns", "s", "cpu_s", "peak_mb"), 1.0)
     monkeypatch.setattr("benchmarks.memory._in_child", lambda plan, points: measured.append(points) or found)
-    code, _, err = run("runner=memory", CASES, "runner.only=[more]", "tracking.enabled=false")
-    assert code == 0, err
+    run.ok("runner=memory", CASES, "runner.only=[more]", "tracking.enabled=false")
     assert measured == [90]
-    code, _, err = run("runner=memory", CASES, "runner.only=[mor]", "tracking.enabled=false")
-    assert code == 2
+    err = run.refused("runner=memory", CASES, "runner.only=[mor]", "tracking.enabled=false")
     assert "runner.only: no such case 'mor'; did you mean 'more'? Choose from few, more, images." in err
     assert measured == [90]
 
@@ -68,18 +64,14 @@ def test_some_of_the_cases(run, tmp_path, monkeypatch):
 def test_a_case_reads_data_from_the_working_directory(run, tmp_path, rng):
     np.savez(tmp_path / "mine.npz", X=rng.normal(size=(40, 3)), y=np.arange(40) % 2)
     settings = ("dataset=arrays", "dataset.path=mine.npz", "group=identity", "approx=rf", "tracking.enabled=false")
-    code, _, err = run("runner=memory", "runner.cases={all: {points: data}}", *settings)
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished("runner=memory", "runner.cases={all: {points: data}}", *settings)
     assert "| all  | 40 " in (folder / "table.md").read_text()
 
 
 @pytest.mark.slow
 def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):
     small = ("approx=rf", "approx.n_components=16", "dataset=digits", "dataset.n_train=200", "dataset.n_test=100")
-    code, _, err = run("runner=memory", "tracking.enabled=false", "engine.workers=1", CASES, *small)
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished("runner=memory", "tracking.enabled=false", "engine.workers=1", CASES, *small)
     metrics = RunFolder(folder).read_metrics()
     for label in ("few", "more", "images"):
         assert 50 < metrics[f"peak_mb/{label}"] < 4000

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from command_line import composed, folders
+from command_line import composed
 
 from benchmarks import sizes
 from benchmarks.comparisons import processes
@@ -70,17 +70,14 @@ def _small_and_once(monkeypatch):
 def test_bars_are_the_medians_of_the_table(run_with_figures, tmp_path, monkeypatch):
     drawn, draw = [], figures.compared
     monkeypatch.setattr(figures, "compared", lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1])
-    assert run_with_figures("experiment=bench_path", *TINY, "runner.rounds=5")[0] == 0
-    (folder,) = folders(tmp_path)
+    folder = run_with_figures.finished("experiment=bench_path", *TINY, "runner.rounds=5")
     medians = [value for key, value in RunFolder(folder).read_metrics().items() if key.startswith("time/")]
     assert [bar.get_width() for bar in drawn[0].axes[0].patches] == pytest.approx(medians[: len(CASES["path"])])
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):
-    code, _, err = run(f"experiment=bench_{name}", *TINY, *SMALLER.get(name, []))
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished(f"experiment=bench_{name}", *TINY, *SMALLER.get(name, []))
     metrics = RunFolder(folder).read_metrics()
     for kind in ("time", "cpu"):
         measured = {key.removeprefix(f"{kind}/").removesuffix("_s") for key in metrics if key.startswith(f"{kind}/")}
@@ -109,9 +106,7 @@ def test_a_sweep_draws_each_path_and_its_operations_against_each_size(run_with_f
     drawn, draw = [], plots.costs
     monkeypatch.setattr(plots, "costs", lambda *args: drawn.append(draw(*args)) or drawn[-1])
     sweep = "runner.sweep={N: [8, 16], s: [4, 8], r: [4, 8], side: [16, 28], D: [4, 8]}"
-    code, _, err = run_with_figures("experiment=bench_sizes", *TINY, sweep)
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run_with_figures.finished("experiment=bench_sizes", *TINY, sweep)
     metrics = RunFolder(folder).read_metrics()
     assert {path.stem for path in (folder / "figures").iterdir()} == {"timing"}
     shown = {ax.get_xlabel(): [line.get_xydata() for line in ax.lines] for ax in drawn[0].axes}
@@ -144,9 +139,7 @@ def test_operations_of_a_path_are_its_formula():
 
 
 def test_nothing_to_time_is_refused(run):
-    code, _, err = run("runner=timing", "tracking.enabled=false")
-    assert code == 2
-    assert "found neither runner.compare nor runner.sweep" in err
+    assert "found neither runner.compare nor runner.sweep" in run.refused("runner=timing", "tracking.enabled=false")
 
 
 @pytest.mark.parametrize(
@@ -167,15 +160,13 @@ def test_nothing_to_time_is_refused(run):
     ],
 )
 def test_a_comparison_without_what_it_compares_is_refused(run, settings, expected):
-    code, _, err = run("runner=timing", *settings, "runner.n_points=20", "tracking.enabled=false")
-    assert code == 2
+    err = run.refused("runner=timing", *settings, "runner.n_points=20", "tracking.enabled=false")
     assert f"error: {expected}" in err
 
 
 @pytest.mark.parametrize("sweep", ["{Q: [1]}", "{N: [0]}", "{N: 5}", "{N: []}"])
 def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):
-    code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
-    assert code == 2
+    err = run.refused("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
     assert "runner.sweep: expected lists of integers >= 1 for any of N, s, r, side, D" in err
 
 
@@ -189,9 +180,7 @@ def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):
     ids=str,
 )
 def test_solvers_are_compared_on_one_objective_only(run, change, message):
-    code, _, err = run("experiment=bench_lbfgs", *TINY, *change.split())
-    assert code == 2
-    assert message in err
+    assert message in run.refused("experiment=bench_lbfgs", *TINY, *change.split())
 
 
 def test_short_cases_are_run_several_times_in_a_row(monkeypatch):

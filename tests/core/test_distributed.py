@@ -120,8 +120,7 @@ def compare(run, tmp_path: Path, port: int, *settings: str, n: int = 2) -> None:
     """Run the same command in ``n`` processes and in this one, and compare the results."""
     command = ("-m", "runners", *settings, f"outputs={tmp_path / 'several'}")
     started = [start(rank, port, *command, n=n) for rank in range(n)]
-    code, _, err = run(*settings)
-    assert code == 0, err
+    run.ok(*settings)
     for process in started:
         _, err = process.communicate(timeout=600)
         assert process.returncode == 0, err

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, folders
+from command_line import SMALL, composed
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-import orbit
 from orbit import plots
 from orbit.approx.base import FeatureMap
 from orbit.core.errors import InputError
@@ -220,26 +219,6 @@ def test_whole_parts_can_be_selected():
     assert set(json.loads(selected.json())["chosen"]) == {"approx", "learner"}
 
 
-@pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-        (("selection=k_fold",), "selection.grid: selection=k_fold needs keys with values"),
-        (("selection=k_fold", "selection.grid={kernel.lengthscal: [1]}"), "did you mean 'lengthscale'"),
-        (("selection=k_fold", "selection.grid={kernl.lengthscale: [1]}"), "did you mean 'kernel'"),
-        (("selection=k_fold", "selection.grid={kernel.lengthscale: [1, -1]}"), "kernel.lengthscale: expected"),
-        (("selection=k_fold", "selection.grid={dataset.n_train: [10, 20]}"), "dataset.n_train cannot be selected"),
-        (("selection=k_fold", "selection.grid={kernel.lengthscale: 1}"), "selection.grid.kernel.lengthscale: expected"),
-        (("selection=k_fold", "selection.folds=1"), "selection.folds: expected an integer >= 2, found 1"),
-        (("selection=hold_out", "selection.fraction=1.0"), "selection.fraction: expected"),
-    ],
-)
-def test_invalid_grids_are_rejected_before_any_work(overrides, expected):
-    with pytest.raises(InputError) as error:
-        selecting(*overrides)
-    assert expected in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 def test_an_unknown_metric_is_refused():
     made = selecting("selection=hold_out", "selection.grid={kernel.lengthscale: [1]}", "selection.metric=acuracy")
     with pytest.raises(InputError, match="did you mean 'accuracy'"):
@@ -271,9 +250,8 @@ def test_weights_are_passed_to_the_learner_or_rejected():
 
 def test_a_run_writes_the_curve_and_all_scores(run, tmp_path):
     grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
-    code, out, err = run(*SMALL, "selection=k_fold", "selection.folds=3", grid, "tracking.enabled=false")
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished(*SMALL, "selection=k_fold", "selection.folds=3", grid, "tracking.enabled=false")
+    out = run.out
     assert (folder / "figures" / "grid.png").is_file()
     content = json.loads((folder / "selection.json").read_text())
     rows = list(csv.DictReader((folder / "selection.csv").open()))
@@ -288,9 +266,7 @@ def test_a_run_writes_the_curve_and_all_scores(run, tmp_path):
 def test_a_table_selects_for_every_row(run, tmp_path):
     rows = "runner.rows={plain: {group: {name: identity}}, turned: {}}"
     grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
-    code, _, err = run("runner=table", *SMALL[:-1], rows, "selection=hold_out", grid, "tracking.enabled=false")
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished("runner=table", *SMALL[:-1], rows, "selection=hold_out", grid, "tracking.enabled=false")
     table = (folder / "table.md").read_text()
     assert "selected" in table.splitlines()[0]
     assert "kernel.lengthscale 0.5" in table
@@ -342,10 +318,6 @@ def test_error_examples_of_several_outputs_have_titles_that_do_not_touch(rng):
     titles = figure.axes[0].texts
     spans = [text.get_window_extent(canvas.get_renderer()) for text in titles[:6]]
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(spans))
-
-
-def test_everything_registered_is_known():
-    assert orbit.available("selection") == ["given", "hold_out", "k_fold", "none"]
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,7 @@ def metrics(tmp_path):
 
 
 def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):
-    code, _, err = run(*PATCHES, *SMALL[:-1])
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished(*PATCHES, *SMALL[:-1])
     assert "-rotation-patches-nystrom-" in folder.name
     record = json.loads((folder / "run.json").read_text())
     assert record["params"]["encoder.name"] == "patches"
@@ -38,8 +36,7 @@ def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):
     X = np.random.default_rng(0).random((3, 8, 8)).astype(np.float32)
     np.save(tmp_path / "new.npy", X)
     model = f"runner.model={folder}"
-    code, _, err = run("runner=predict", model, f"runner.input={tmp_path / 'new.npy'}", "tracking.enabled=false")
-    assert code == 0, err
+    run.ok("runner=predict", model, f"runner.input={tmp_path / 'new.npy'}", "tracking.enabled=false")
 
 
 @pytest.mark.parametrize(
@@ -58,8 +55,7 @@ def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):
     ids=lambda settings: settings[0],
 )
 def test_every_runner_works_with_an_encoder(run, tmp_path, settings):
-    code, _, err = run(*PATCHES, *settings)
-    assert code == 0, err
+    run.ok(*PATCHES, *settings)
     found = metrics(tmp_path)
     if settings[0] == "runner=measure":
         errors = [found[f"rel_fro_error/error/{size}"] for size in (8, 30)]
@@ -92,7 +88,6 @@ def test_errors_are_one_line(run, settings, message):
         for each in PATCHES
         if each.partition("=")[0] not in keys and (keys != ["encoder"] or "encoder." not in each)
     ]
-    code, _, err = run(*kept, *settings, *SMALL[:2])
-    assert code == 2
+    err = run.refused(*kept, *settings, *SMALL[:2])
     assert f"error: {message}" in err
     assert "Traceback" not in err

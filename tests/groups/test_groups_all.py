@@ -8,26 +8,21 @@ import re
 from typing import get_args
 
 import numpy as np
-import oracles
 import pytest
-import torch
-from scipy import integrate, stats
+from scipy import stats
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import orbit
-from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.core.errors import InputError, ParameterError
-from orbit.distributions import Delta, Haar
+from orbit.approx import Exact
+from orbit.core.errors import InputError
+from orbit.distributions import Haar
 from orbit.groups import (
     Affine,
-    Amplitude,
     Cyclic,
     Dihedral,
     Group,
     Identity,
-    Octahedral,
-    Offset,
     Orthogonal,
     Permutation,
     PitchTempo,
@@ -38,16 +33,13 @@ from orbit.groups import (
     Scaling,
     Shear,
     SmallMoves,
-    TimeWarp,
     Translation,
-    volumes,
 )
 from orbit.groups.domains import Circle, ProductDomain
-from orbit.groups.pitch_tempo import PhaseVocoder
 from orbit.groups.resampled import Fill
 from orbit.learners import RidgeClassifier
 from orbit.orbits import Orbit
-from orbit.testing import FiniteGroupContract, GroupContract
+from orbit.testing import GroupContract
 from orbit.testing.samples import smooth_images
 
 
@@ -86,15 +78,6 @@ def test_a_number_or_one_element_alone_is_no_array_of_elements(group, shape):
                 call(wrong)
     assert group.compose(identity, np.repeat(identity, 3, axis=0)).shape == (3, *group.domain.shape)
     assert group.inverse(identity.tolist()).shape == identity.shape
-
-
-def test_permutations_of_any_number_of_items_have_one_list_for_each_element():
-    group, turns = Permutation(), [[1, 2, 0], [2, 0, 1]]
-    np.testing.assert_array_equal(group.inverse(turns), turns[::-1])
-    np.testing.assert_array_equal(group.compose(turns, turns[::-1]), [[0, 1, 2]] * 2)
-    for wrong in (0.0, turns[0], [turns]):
-        with pytest.raises(InputError):
-            group.inverse(wrong)
 
 
 class TestScaling(InterpolatedContract):
@@ -137,106 +120,6 @@ def test_the_mean_outside_is_that_of_each_channel_of_each_point(rng):
     moved = Translation(fill="mean").act([[2.0, 0.0]], X)[0]
     np.testing.assert_allclose(moved[:, :2], np.broadcast_to(X.mean((1, 2), keepdims=True), (3, 2, 5, 2)), rtol=1e-12)
     np.testing.assert_array_equal(moved[:, 2:], X[:, :3])
-
-
-class SeriesContract(InterpolatedContract):
-    shape = (60,)
-    composition_error = 0.02
-    wrong_shapes = []
-
-    def smooth_points(self, rng, n=4):
-        t = np.linspace(-1, 1, self.shape[0])
-        waves = np.sin(rng.uniform(4, 8, (n, 1)) * t + rng.uniform(0, 6, (n, 1))) * np.exp(-((t / 0.4) ** 2))
-        return np.repeat(waves[:, :, None], self.shape[1], 2) if len(self.shape) == 2 else waves
-
-
-class TestTranslationOfSeries(SeriesContract):
-    def create(self):
-        return Translation(fill="edge").for_shape(self.shape)
-
-
-class TestWrappedTranslationOfSeriesWithChannels(SeriesContract):
-    shape = (60, 3)
-    wrong_shapes = [(60, 3, 2, 1), (59, 3)]
-
-    def create(self):
-        return Translation("wrap").for_shape(self.shape)
-
-
-class TestTimeWarp(SeriesContract):
-    component = TimeWarp
-    wrong_shapes = [(1,)]
-
-
-class TestTimeWarpOfTwoWaves(SeriesContract):
-    component = TimeWarp
-    shape = (60, 3)
-    params = {"waves": 2}
-
-
-class TestTimeWarpOfTheLastAxis(SeriesContract):
-    component = TimeWarp
-    shape = (4, 60)
-    params = {"axis": 1}
-    wrong_shapes = [(60,)]
-
-    def smooth_points(self, rng, n=4):
-        return np.sin(np.linspace(0, 3, 60) + rng.uniform(0, 6, (n, 4, 1)))
-
-
-@pytest.mark.parametrize("waves", [1, 2, 3])
-def test_a_time_warp_is_the_flow_of_its_velocity(waves):
-    """Positions read are those from which the flow of sin(pi k t) / (pi k), for the time a, leads to each sample."""
-    a = 0.7
-    back = integrate.solve_ivp(
-        lambda _, t: -np.sin(np.pi * waves * t) / (np.pi * waves), (0, a), np.linspace(0, 1, 41), rtol=1e-10, atol=1e-12
-    ).y[:, -1]
-    (found,) = TimeWarp(waves)._positions(np.array(a), (41,))
-    np.testing.assert_allclose(found / 40, back, atol=1e-8)
-    assert np.all(np.diff(found) > 0)
-
-
-class TestAmplitude(GroupContract):
-    component = Amplitude
-    shape = (12, 2)
-
-
-class TestOffset(GroupContract):
-    component = Offset
-    shape = (12, 2)
-
-    def test_action_is_linear(self, rng):
-        assert not self.create().linear
-
-    def test_adjoint_satisfies_its_definition(self, rng):
-        with pytest.raises(InputError, match="group=offset does not act linearly, so it has no adjoint"):
-            self.create().adjoint(self.elements(0), np.zeros((1, 12, 2)))
-
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    @pytest.mark.parametrize("method", ["act"])
-    def test_array_type_and_precision_are_kept(self, rng, method, dtype):
-        super().test_array_type_and_precision_are_kept(rng, method, dtype)
-
-    def test_is_unitary_if_and_only_if_inner_products_are_kept(self, rng):
-        assert not self.create().is_unitary(self.shape)
-
-
-class TestOctahedral(FiniteGroupContract):
-    component = Octahedral
-    shape = (8, 8, 8)
-    wrong_shapes = [(8, 8), (8, 8, 9), (16, 16, 3)]
-
-
-class TestOctahedralWithReflections(FiniteGroupContract):
-    component = Octahedral
-    shape = (3, 3, 3, 2)
-    params = {"mirror": True}
-
-
-def test_quarter_turns_of_cubes_are_those_of_rotations_of_volumes(rng):
-    X, cube = rng.random((2, 8, 8, 8, 2)), Octahedral()
-    turned = Rotation3D().act(volumes._matrices(cube.elements()), X)
-    np.testing.assert_allclose(cube.act(cube.elements(), X), turned, atol=1e-12)
 
 
 class TestRotation3D(GroupContract):
@@ -312,96 +195,6 @@ def test_small_moves_stay_within_their_limits():
     np.testing.assert_array_equal(Orbit(still, q, 8, "qmc").fit(np.zeros((1, 9, 9))).elements_, np.zeros((8, 4)))
 
 
-class TestReflection(FiniteGroupContract):
-    params = {"axis": 1}
-    wrong_shapes = [(5,)]
-    component = Reflection
-
-
-class TestReflectionOfSignals(FiniteGroupContract):
-    shape = (9,)
-    component = Reflection
-    params = {"axis": 0}
-
-
-class TestDihedral(FiniteGroupContract):
-    shape = (5, 5)
-    wrong_shapes = [(25,), (4, 5)]
-    component = Dihedral
-
-
-class TestQuarterTurnsOfColourImages(FiniteGroupContract):
-    shape = (4, 4, 3)
-    component = Dihedral
-    params = {"mirror": False}
-
-
-class TestCyclic(FiniteGroupContract):
-    shape = (9,)
-    wrong_shapes = [(8,)]
-    component = Cyclic
-    params = {"length": 9}
-
-
-class TestCyclicAxis(FiniteGroupContract):
-    shape = (6, 4)
-
-    def create(self):
-        return Cyclic(axis=0).for_shape(self.shape)
-
-
-class TestWrappedPixelTranslation(FiniteGroupContract):
-    shape = (4, 6)
-    wrong_shapes = [(24,), (6, 4)]
-
-    def create(self):
-        return Translation("wrap", "pixel").for_shape(self.shape)
-
-
-class TestPermutation(FiniteGroupContract):
-    shape = (4,)
-    wrong_shapes = [(5,), (4, 4)]
-    component = Permutation
-    params = {"n": 4}
-
-
-class TestBlocks(FiniteGroupContract):
-    shape = (5, 8)
-    wrong_shapes = [(4, 8)]
-    component = Permutation
-    params = {"mode": "blocks", "n": 5}
-
-    def test_elements_are_the_whole_group(self):
-        assert len(np.unique(self.create().elements(), axis=0)) == 120
-
-    @pytest.mark.parametrize(
-        "approx", [RandomFourier, Nystrom]
-    )  # Exact: 120 x 120 kernel values for each pair of points take seconds
-    def test_features_by_full_enumeration_are_exactly_invariant(self, rng, approx):
-        super().test_features_by_full_enumeration_are_exactly_invariant(rng, approx)
-
-
-class TestBlocksOfVectors(FiniteGroupContract):
-    shape = (12,)
-    wrong_shapes = [(13,)]
-    component = Permutation
-    params = {"mode": "blocks", "n": 3}
-
-
-class TestRowsAndColumns(FiniteGroupContract):
-    shape = (4, 4)
-    wrong_shapes = [(4,), (4, 5), (5, 5)]
-    component = Permutation
-    params = {"mode": "rows_columns", "n": 4}
-
-
-class TestFiniteProduct(FiniteGroupContract):
-    shape = (4, 5)
-
-    def create(self):
-        return ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).for_shape(self.shape)
-
-
 class TestProductOfInterpolatedMaps(InterpolatedContract):
     component = ProductGroup
     params = {"factors": [{"name": "translation"}, {"name": "reflection"}]}
@@ -432,54 +225,6 @@ class TestRotationsInFiveDimensions(GroupContract):
     shape = (4, 5)
     component = Orthogonal
     params = {"dim": 5}
-
-
-class TestResampledAudio(GroupContract):
-    shape = (256,)
-    composes_exactly = False
-    composition_error = 0.02
-    wrong_shapes = [(8,), (4, 256)]
-    component = PitchTempo
-    params = {"mode": "resample"}
-
-    def elements(self, seed, r=5):
-        rng = np.random.default_rng(seed)
-        return np.column_stack([rng.uniform(-300, 300, r), rng.uniform(-0.2, 0.2, r)])
-
-    def smooth_points(self, rng, n=4):
-        t = np.arange(256) - 127.5
-        return np.exp(-((t / 30) ** 2)) * np.sin(rng.uniform(0.1, 0.6, (n, 1)) * t)
-
-
-class TestVocoder(TestResampledAudio):
-    composition_error = math.inf  # samples of a phase vocoder do not compose
-    component = PitchTempo
-    params = {"window": 64}
-
-    def test_action_is_linear(self, rng):
-        assert not self.create().linear
-        assert PitchTempo("resample").linear
-
-    def test_adjoint_satisfies_its_definition(self, rng):
-        with pytest.raises(InputError, match="group=pitch_tempo does not act linearly, so it has no adjoint"):
-            self.create().adjoint(self.elements(0), np.zeros((1, 256)))
-
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    @pytest.mark.parametrize("method", ["act"])
-    def test_array_type_and_precision_are_kept(self, rng, method, dtype):
-        super().test_array_type_and_precision_are_kept(rng, method, dtype)
-
-    def test_error_for_a_wrong_shape_names_group_and_shape(self, rng):
-        with pytest.raises(InputError, match="group=pitch_tempo acts on signals of at least 64 samples, found vectors"):
-            self.create().act(self.create().identity(), np.zeros((1, 32)))
-
-    def test_is_unitary_if_and_only_if_inner_products_are_kept(self, rng):
-        assert not self.create().is_unitary(self.shape)
-
-    def test_float32_is_close_to_float64(self, rng):
-        # unwrapped phases of frequencies with almost no energy jump by multiples of 2 pi, which adds noise
-        X, g = self.smooth_points(rng), self.elements(0)
-        np.testing.assert_allclose(self.create().act(g, X.astype(np.float32)), self.create().act(g, X), atol=0.1)
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
@@ -542,48 +287,6 @@ def test_colour_channels_move_alike(rng):
             np.testing.assert_allclose(group.act(g, X)[..., channel], group.act(g, X[..., channel]), atol=1e-14)
 
 
-def test_dihedral_is_numpys_rot90_and_flip(rng):
-    X = rng.random((2, 5, 5))
-    moved = Dihedral().act(np.arange(8), X)
-    for k in range(4):
-        np.testing.assert_array_equal(moved[k], np.rot90(X, k, (1, 2)))
-        np.testing.assert_array_equal(moved[4 + k], np.rot90(X[:, :, ::-1], k, (1, 2)))
-
-
-# ---- permutations ----------------------------------------------------------------------------------------------------
-
-
-def test_random_permutations_are_uniform():
-    drawn = Orbit(Permutation(), size=24_000, rule="monte_carlo", random_state=0).fit(np.zeros((1, 4))).elements_
-    _, counts = np.unique(drawn, axis=0, return_counts=True)
-    assert len(counts) == 24
-    assert stats.chisquare(counts).pvalue > 1e-3
-
-
-def test_orders_beyond_float64():
-    with pytest.raises(InputError, match=r"has more than 1e\+300 elements"):
-        Permutation(n=784).elements()
-    assert Delta().density(Permutation(n=200).domain, np.arange(200)[None]) == np.inf
-
-
-def test_too_many_permutations_are_not_listed():
-    with pytest.raises(InputError, match=r"group=permutation.*3.63e\+06 elements.*monte_carlo"):
-        Permutation(n=10).elements()
-    with pytest.raises(InputError, match=r"distribution=haar on group=permutation has no quadrature.*monte_carlo"):
-        Orbit(Permutation(), rule="quadrature").fit(np.zeros((1, 8)))
-    assert len(Orbit(Permutation(), rule="quadrature").fit(np.zeros((1, 7))).weights_) == 5040
-
-
-def test_rows_and_columns_keep_a_symmetric_matrix_spectrum(rng):
-    C = rng.random((2, 6, 6))
-    C = C + C.transpose(0, 2, 1)
-    group = Permutation("rows_columns").for_shape((6, 6))
-    p = rng.permutation(6)
-    moved = group.act(p[None].astype(float), C)[0]
-    np.testing.assert_array_equal(moved, C[:, p][:, :, p])
-    np.testing.assert_allclose(np.linalg.eigvalsh(moved), np.linalg.eigvalsh(C), atol=1e-12)
-
-
 # ---- images ----------------------------------------------------------------------------------------------------------
 
 
@@ -629,56 +332,6 @@ def test_euler_rule_integrates_polynomials_exactly(special):
     for power, expected in ((1, 0), (2, 1 / 3), (3, 0), (4, 1 / 5)):
         assert w @ x**power == pytest.approx(expected, abs=1e-12)
     assert w @ np.linalg.det(R) == pytest.approx(1 if special else 0, abs=1e-12)
-
-
-# ---- audio -----------------------------------------------------------------------------------------------------------
-
-
-def peak(X):
-    return int(np.abs(np.fft.rfft(X * np.hanning(len(X)))).argmax())
-
-
-@pytest.mark.parametrize("window", [0, 1, 15])
-def test_a_window_is_long_enough_for_frequencies(window):
-    with pytest.raises(ParameterError, match=f"window: expected an integer >= 16 or null, found {window}"):
-        PitchTempo(window=window).check()
-
-
-def test_pitch_and_tempo_change_independently():
-    n = 4096
-    t = np.arange(n) - (n - 1) / 2
-    tone = np.sin(2 * np.pi * 200 * t / n)[None]
-    beat = (np.exp(-((t / 400) ** 2)) * np.sin(2 * np.pi * 400 * t / n))[None]
-    group = PitchTempo()
-    for cents, expected in ((1200, 400), (-1200, 100), (700, 200 * 2 ** (7 / 12))):
-        assert abs(peak(group.act([[cents, 0.0]], tone)[0, 0]) - expected) <= 2
-    for log_tempo in (-math.log(2), math.log(2)):
-        moved = group.act([[0.0, log_tempo]], beat)[0, 0]
-        assert abs(peak(moved) - 400) <= 12, "the pitch stays"
-        width = math.sqrt((moved**2 @ t**2) / (moved**2).sum())
-        assert width == pytest.approx(200 * math.exp(-log_tempo), rel=0.15)
-    resampled = PitchTempo("resample").act([[1200.0, 0.0]], tone)[0, 0]
-    assert abs(peak(resampled) - 400) <= 2
-    assert np.abs(resampled[: n // 4 - 16]).max() == 0, "twice the speed gives half the length"
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
-@pytest.mark.parametrize("factor", [0.3, 0.8, 1.0, 1.5, 2.7])
-@pytest.mark.parametrize(("n", "window"), [(16, 16), (64, 17), (300, 75), (4000, 512)])
-def test_stretched_signals_are_those_of_the_plain_formula(rng, n, window, factor, dtype, tolerance):
-    """Also after many turns of the phase, which float32 would not resolve."""
-    X = rng.standard_normal((3, n))
-    found = PhaseVocoder(torch.from_numpy(X).to(dtype), window).stretched(factor)
-    assert found.dtype == dtype
-    expected = np.stack([oracles.stretched(x, factor, window) for x in X])
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
-
-
-def test_a_tone_is_stretched_alike_in_both_precisions():
-    """All its frames are equally loud but for rounding, which is not to choose the one that keeps its phase."""
-    tone = torch.sin(0.5 * torch.arange(4000, dtype=torch.float64))[None]
-    double, single = (PhaseVocoder(tone.to(dtype), 250).stretched(1.5) for dtype in (torch.float64, torch.float32))
-    torch.testing.assert_close(single[:, 500:-500].double(), double[:, 500:-500], rtol=0, atol=0.01)
 
 
 # ---- products and errors ---------------------------------------------------------------------------------------------
@@ -805,16 +458,3 @@ def test_a_subclass_is_kept_where_parameters_follow_from_the_shape(group, shape)
     assert type(fitted) is type(mine)
     assert fitted.get_params() == group.for_shape(shape).get_params()
     assert mine.get_params() == group.get_params()
-
-
-@pytest.mark.parametrize("mode", ["vocoder", "resample"])
-def test_changes_of_pitch_and_tempo_are_computed_up_to_their_limits_only(rng, mode):
-    group, signals = PitchTempo(mode, window=16), rng.standard_normal((1, 64))
-    pitch, tempo = (part.largest for part in group.domain.parts)
-    corners = [[pitch, tempo], [pitch, -tempo], [-pitch, tempo], [-pitch, -tempo]]
-    assert np.isfinite(group.act(corners, signals)).all()
-    for limits in ([(-9e4, 9e4), (0, 0.1)], [(-400, 400), (-3, 3)]):
-        factors = [{"name": "uniform", "low": low, "high": high, "unit": "native"} for low, high in limits]
-        q = orbit.build("distribution", "product", factors=factors)
-        with pytest.raises(InputError, match="has elements from .* but those of .* can be at most"):
-            orbit.Orbit(group, q, size=2).check()

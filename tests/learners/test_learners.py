@@ -7,16 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
-from scipy.spatial.distance import cdist
+from scipy import optimize
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV, RidgeCV
-from sklearn.linear_model import RidgeClassifier as SklearnRidgeClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import SVC, SVR, LinearSVC
@@ -25,8 +20,6 @@ from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.parts import validation_parts
 from orbit.core.random import hold_out, spawn
-from orbit.distributions import VonMises
-from orbit.groups import Rotation
 from orbit.kernels import CurlFree, Decomposable, Gaussian
 from orbit.learners import (
     AdaGradRegressor,
@@ -44,35 +37,9 @@ from orbit.learners import (
     SteinRegressor,
     SVMClassifier,
 )
-from orbit.orbits import Orbit
 from orbit.testing import ClassifierContract, PathContract, RegressorContract
-from orbit.testing.samples import signals
 
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
-
-
-class TestRidgeRegressorByGcv(PathContract, RegressorContract):
-    component = RidgeRegressor
-
-
-class TestRidgeRegressorByLoo(PathContract, RegressorContract):
-    component, params = RidgeRegressor, {"selection": "loo"}
-
-
-class TestRidgeRegressorByHoldOut(PathContract, RegressorContract):
-    component, params = RidgeRegressor, {"selection": "hold_out"}
-
-
-class TestRidgeClassifierByGcv(PathContract, ClassifierContract):
-    component = RidgeClassifier
-
-
-class TestRidgeClassifierByLoo(PathContract, ClassifierContract):
-    component, params = RidgeClassifier, {"selection": "loo"}
-
-
-class TestRidgeClassifierByHoldOut(PathContract, ClassifierContract):
-    component, params = RidgeClassifier, {"selection": "hold_out"}
 
 
 class TestSVM(PathContract, ClassifierContract):
@@ -123,364 +90,6 @@ class TestNeighborsRegressor(PathContract, RegressorContract):
     def scores(self, fitted, X):
         """Not of training points, which predict themselves where votes count by distance."""
         return fitted.predict(X + 0.05)
-
-
-class TestKernelRidgeByGcv(PathContract, RegressorContract):
-    component = KernelRidgeRegressor
-
-
-class TestKernelRidgeByLoo(PathContract, RegressorContract):
-    component, params = KernelRidgeRegressor, {"selection": "loo"}
-
-
-class TestGaussianProcess(PathContract, RegressorContract):
-    component = GaussianProcess
-    fixed = {"noise": 0.1}
-
-
-# ---- ridge: solutions ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("selection", ["gcv", "hold_out"])
-@pytest.mark.parametrize("d", [40, 600], ids=["primal", "dual"])
-def test_large_systems_choose_as_small_ones_do(rng, monkeypatch, selection, d):
-    X = rng.standard_normal((400, d)) * np.geomspace(1, 1e-2, d)
-    y = X[:, 0] + 0.3 * rng.standard_normal(400)
-    small, large = (RidgeRegressor(selection=selection, random_state=0) for _ in range(2))
-    small.fit(X, y)
-    monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 10)
-    monkeypatch.setattr("orbit.solvers.factorisations.BAND_FROM", 10)
-    large.fit(X, y)
-    # at the smallest values, by which rounding is divided, gcv scores agree to 4e-5
-    np.testing.assert_allclose(large.path_scores_, small.path_scores_, rtol=1e-8 if selection == "hold_out" else 1e-3)
-    assert large.regularization_ == small.regularization_
-    np.testing.assert_allclose(large.predict(X), small.predict(X), atol=1e-8)
-    same = RidgeRegressor(small.regularization_).fit(X, y)
-    np.testing.assert_allclose(same.predict(X), small.predict(X), atol=1e-8)
-
-
-def test_regressor_is_scikit_learns(system, rng):
-    X, Y = system
-    w = rng.random(len(X)) + 0.1
-    for y, weights in ((Y, None), (Y[:, 0], None), (Y, w)):
-        theirs = Ridge(alpha=0.03 * (len(X) if weights is None else w.sum())).fit(X, y, sample_weight=weights)
-        ours = RidgeRegressor(0.03).fit(X, y, sample_weight=weights)
-        assert ours.coef_.shape == theirs.coef_.shape
-        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-8)
-        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-8)
-        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-8)
-
-
-@pytest.mark.parametrize("n_classes", [2, 10])
-def test_classifier_is_scikit_learns(n_classes):
-    X, y = load_digits(n_class=n_classes, return_X_y=True)
-    X, y = X[:300] / 16, y[:300]
-    ours, theirs = RidgeClassifier(0.01).fit(X, y), SklearnRidgeClassifier(alpha=0.01 * 300).fit(X, y)
-    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-8)
-    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-    np.testing.assert_allclose(ours.coef_, np.reshape(theirs.coef_, ours.coef_.shape), atol=1e-8)
-    assert ours.coef_.shape == (n_classes if n_classes > 2 else 1, 64)
-
-
-# ---- ridge: choosing lambda ------------------------------------------------------------------------------------------
-
-
-def test_leave_one_out_is_scikit_learns(rng):
-    X, y = rng.standard_normal((40, 8)), rng.standard_normal(40)
-    alphas = np.array(PATH) * 40
-    theirs = RidgeCV(alphas, store_cv_results=True).fit(X, y)
-    expected = -theirs.cv_results_.mean(0)
-    np.testing.assert_allclose(RidgeRegressor(PATH, "loo").fit(X, y).path_scores_, expected, rtol=1e-6)
-    assert RidgeRegressor(PATH, "loo").fit(X, y).regularization_ == pytest.approx(theirs.alpha_ / 40)
-    labels = (y > 0).astype(int)
-    classifier = RidgeClassifierCV(alphas, store_cv_results=True).fit(X, labels)
-    expected = -classifier.cv_results_.reshape(40, 4).mean(0)
-    np.testing.assert_allclose(RidgeClassifier(PATH, "loo").fit(X, labels).path_scores_, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(60, 20), (20, 60)])
-def test_leave_one_out_by_eigenvalues_is_that_of_a_reduction(rng, monkeypatch, shape):
-    X, Y = rng.standard_normal(shape), rng.standard_normal((shape[0], 3))
-    by_eigenvalues = RidgeRegressor(selection="loo").fit(X, Y)
-    assert by_eigenvalues.path_.size > 3
-    monkeypatch.setattr("orbit.solvers.selection.LEVERAGES_BY_EIGENVALUES", 0)
-    monkeypatch.setattr("orbit.solvers.factorisations.TRIDIAGONAL_FROM", 4)
-    reduced = RidgeRegressor(selection="loo").fit(X, Y)
-    np.testing.assert_allclose(by_eigenvalues.path_scores_, reduced.path_scores_, rtol=1e-8)
-    np.testing.assert_allclose(by_eigenvalues.coef_, reduced.coef_, atol=1e-10)
-
-
-def test_gcv_never_chooses_an_interpolation_of_noise(rng):
-    """More features than points: without regularisation the residual is zero and so is its denominator."""
-    X, y = rng.standard_normal((30, 60)), rng.standard_normal(30)
-    for selection in ("gcv", "loo"):
-        chosen = RidgeRegressor(selection=selection).fit(X, y)
-        assert np.isfinite(chosen.path_scores_[chosen.path_ == chosen.regularization_])
-        assert not np.isnan(chosen.path_scores_).any()
-    assert RidgeRegressor(selection="gcv").fit(X, y).regularization_ > 1e-3
-
-
-@pytest.mark.parametrize("selection", ["gcv", "loo"])
-@pytest.mark.parametrize("seed", range(3))
-def test_as_many_features_as_points_do_not_make_rounding_the_best_score(selection, seed):
-    """Interpolation leaves residuals of rounding errors, which no score may be made of."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((100, 8))
-    y = X[:, 0] + 0.3 * rng.standard_normal(100)
-    features = np.linalg.cholesky(np.exp(-cdist(X, X, "sqeuclidean") / 20))
-    assert RidgeRegressor(selection=selection).fit(features, y).regularization_ > 1e-6
-
-
-@pytest.mark.parametrize("selection", ["gcv", "loo", "hold_out"])
-def test_every_selection_finds_a_lambda_near_the_best(rng, selection):
-    """Excess risk against the truth at the chosen lambda, beside the best of the path."""
-    truth = rng.standard_normal(40) * np.logspace(0, -2, 40)
-    X, X_new = rng.standard_normal((80, 40)), rng.standard_normal((4000, 40))
-    y = X @ truth + 0.5 * rng.standard_normal(80)
-    chosen = RidgeRegressor(selection=selection, random_state=0).fit(X, y)
-
-    def risk(regularization):
-        return np.square(RidgeRegressor(regularization).fit(X, y).predict(X_new) - X_new @ truth).mean()
-
-    risks = {value: risk(value) for value in chosen.path_}
-    assert risks[chosen.regularization_] < 1.6 * min(risks.values())
-    assert max(risks.values()) > 3 * min(risks.values()), "the choice matters"
-
-
-def test_hold_out_scores_are_of_models_fitted_without_the_validation_part(rng):
-    X, y = rng.standard_normal((60, 5)) + 3, rng.standard_normal(60)
-    ours = RidgeRegressor(PATH, "hold_out", validation_fraction=0.3, random_state=4).fit(X, y)
-    fit, validation = hold_out(60, 0.3, None, 4)
-    expected = []
-    for value in PATH:
-        model = Ridge(alpha=value * len(fit)).fit(X[fit], y[fit])
-        expected.append(-np.square(model.predict(X[validation]) - y[validation]).mean())
-    np.testing.assert_allclose(ours.path_scores_, expected, rtol=1e-8)
-    assert not np.allclose(ours.path_scores_[0], -np.square(Ridge(alpha=6e-5).fit(X, y).predict(X) - y).mean())
-    refitted = Ridge(alpha=ours.regularization_ * 60).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, refitted.coef_, atol=1e-10, err_msg="the final model sees all of it")
-
-
-def test_classifier_hold_out_scores_are_accuracies(rng):
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:200] / 16, y[:200]
-    ours = RidgeClassifier(PATH, "hold_out", random_state=1).fit(X, y)
-    fit, validation = hold_out(200, 0.2, y, 1)
-    expected = [RidgeClassifier(v).fit(X[fit], y[fit]).score(X[validation], y[validation]) for v in PATH]
-    np.testing.assert_allclose(ours.path_scores_, expected)
-
-
-def test_hold_out_split():
-    labels = np.repeat([0, 1, 2], [50, 30, 20])
-    fit, validation = hold_out(100, 0.2, labels, 0)
-    assert sorted([*fit, *validation]) == list(range(100))
-    np.testing.assert_array_equal(np.bincount(labels[validation]), [10, 6, 4])
-    np.testing.assert_array_equal(hold_out(100, 0.2, labels, 0)[1], validation)
-    assert not np.array_equal(hold_out(100, 0.2, labels, 1)[1], validation)
-    for seed in range(20):
-        many = np.concatenate([labels, [3, 4], np.repeat(np.arange(5, 20), 2)])
-        for classes, fraction in ((many[:102], 0.2), (many, 0.05)):
-            fit, validation = hold_out(len(classes), fraction, classes, seed)
-            assert not {3, 4} & set(classes[validation])
-            np.testing.assert_allclose((classes[validation] < 3).mean(), (classes < 3).mean(), atol=0.15)
-            assert sorted([*fit, *validation]) == list(range(len(classes)))
-    for n in (2, 3, 5):
-        fit, validation = hold_out(n, 0.01, np.arange(n), 0)
-        assert len(validation) == 1
-        assert len(fit) == n - 1
-
-
-@pytest.mark.parametrize("selection", ["gcv", "loo", "hold_out"])
-def test_targets_or_features_that_do_not_vary_are_predicted_by_the_mean(rng, selection):
-    constant = RidgeRegressor(selection=selection).fit(np.ones((20, 3)), np.arange(20.0))
-    np.testing.assert_allclose(constant.predict(np.ones((2, 3))), 9.5)
-    flat = RidgeRegressor(selection=selection).fit(rng.random((20, 3)), np.full(20, 7.0))
-    np.testing.assert_allclose(flat.predict(rng.random((2, 3))), 7.0, atol=1e-6)
-
-
-# ---- kernel machines by linear learners ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def kernel_problem(rng):
-    """Turned signals: exact features with their residual, the kernel they stand for, and targets with noise."""
-    X, Z = signals(rng, 40, (5, 6)), signals(rng, 15, (5, 6))
-    exact = Exact(Gaussian(0.8), Orbit(Rotation(), VonMises(0.5), size=6), residual=True).fit(X)
-    y = np.sin(4 * X.mean((1, 2))) + 0.1 * rng.standard_normal(40)
-    return exact.transform(X), exact.transform(Z), exact.gram(X), exact.gram(Z), exact.diagonal(Z), y
-
-
-def test_exact_features_with_their_residual_give_every_kernel_value(kernel_problem, rng):
-    psi, psi_new, K, K_new, prior, _ = kernel_problem
-    np.testing.assert_allclose(psi @ psi.T, K, atol=1e-8)
-    np.testing.assert_allclose(psi_new @ psi.T, K_new, atol=1e-8)
-    np.testing.assert_allclose(np.square(psi_new).sum(1), prior, rtol=1e-8)
-    assert np.all(psi[:, -1] == 0), "training points have none"
-    assert psi_new[:, -1].max() > 0.1
-
-
-def test_the_diagonal_is_that_of_the_kernel_matrix(rng):
-    Z = signals(rng, 9, (5, 6))
-    for orb in (None, Orbit(Rotation(), VonMises(0.5), size=6)):
-        exact = Exact(Gaussian(0.8), orb).fit(signals(rng, 4, (5, 6)))
-        np.testing.assert_allclose(exact.diagonal(Z), np.diag(exact.gram(Z, Z)), rtol=1e-10)
-
-
-def test_krr_on_exact_features_is_scikit_learns_on_the_orbit_averaged_kernel(kernel_problem, rng):
-    psi, psi_new, K, K_new, _, y = kernel_problem
-    weights = rng.random(40)
-    for regularization in (1e-4, 1e-1):
-        for w in (None, weights / weights.mean()):
-            theirs = KernelRidge(alpha=40 * regularization, kernel="precomputed")
-            mean = np.average(y, weights=w)
-            theirs.fit(K, y - mean, sample_weight=w)
-            ours = KernelRidgeRegressor(regularization).fit(psi, y, sample_weight=w)
-            np.testing.assert_allclose(ours.predict(psi_new), theirs.predict(K_new) + mean, atol=1e-8)
-
-
-def test_krr_in_primal_and_dual(rng):
-    X, y = rng.standard_normal((30, 8)) + 2, rng.standard_normal(30) + 5
-    for d in (8, 3):
-        theirs = KernelRidge(alpha=0.3, kernel="linear").fit(X[:, :d], y - y.mean())
-        expected = theirs.predict(X[:, :d]) + y.mean()
-        for zeros in (0, 40):  # columns of zeros turn the primal into the dual
-            padded = np.hstack([X[:, :d], np.zeros((30, zeros))])
-            np.testing.assert_allclose(KernelRidgeRegressor(0.01).fit(padded, y).predict(padded), expected, atol=1e-9)
-
-
-def test_krr_scores_are_leaving_one_out_and_gcv_of_its_own_hat_matrix(rng):
-    """The mean as given: residuals (I - H) y over 1 - diag H, with H = K (K + n lambda I)^-1."""
-    X, y = rng.standard_normal((20, 5)), rng.standard_normal(20)
-    y -= y.mean()
-    K = X @ X.T
-    for value in (1e-2, 1.0):
-        H = K @ np.linalg.inv(K + 20 * value * np.eye(20))
-        residual = y - H @ y
-        loo = -np.square(residual / (1 - np.diag(H))).mean()
-        gcv = -np.square(residual).mean() / (1 - np.trace(H) / 20) ** 2
-        for selection, expected in (("loo", loo), ("gcv", gcv)):
-            found = KernelRidgeRegressor([value, 1e3], selection).fit(X, y).path_scores_[0]
-            assert found == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("two_outputs", [False, True])
-def test_gp_is_scikit_learns_gaussian_process(kernel_problem, rng, normalize, two_outputs):
-    """On the plain kernel, which scikit-learn has: mean, deviation and marginal likelihood."""
-    X, Z, y = rng.random((30, 3)), rng.random((12, 3)), rng.standard_normal(30) + 3
-    y = np.column_stack([y, y**2]) if two_outputs else y
-    exact = Exact(Gaussian(0.7), residual=True).fit(X)
-    amplitude, noise = 1.7, 0.02
-    theirs = GaussianProcessRegressor(
-        ConstantKernel(amplitude) * RBF(0.7), alpha=amplitude * noise, normalize_y=normalize, optimizer=None
-    ).fit(X, y)
-    ours = GaussianProcess(noise, amplitude, normalize).fit(exact.transform(X), y)
-    for found, expected in zip(
-        ours.predict(exact.transform(Z), return_std=True), theirs.predict(Z, return_std=True), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
-    assert ours.log_marginal_likelihood_ == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-9)
-
-
-@pytest.mark.parametrize("shape", [(40, 6), (15, 60)], ids=["primal", "dual"])
-def test_gp_on_any_features_is_the_formula(rng, shape):
-    X, Z = rng.standard_normal(shape), rng.standard_normal((5, shape[1]))
-    y, noise = rng.standard_normal(len(X)), 0.3
-    C = X @ X.T + noise * np.eye(len(X))
-    gp = GaussianProcess(noise, 1.0, normalize=False).fit(X, y)
-    mean, std = gp.predict(Z, return_std=True)
-    np.testing.assert_allclose(mean, Z @ X.T @ np.linalg.solve(C, y), atol=1e-9)
-    np.testing.assert_allclose(std**2, np.diag(Z @ Z.T - Z @ X.T @ np.linalg.solve(C, X @ Z.T)), atol=1e-9)
-    expected = stats.multivariate_normal(cov=C).logpdf(y)
-    assert gp.log_marginal_likelihood_ == pytest.approx(expected, rel=1e-9)
-
-
-def test_gp_maximises_the_marginal_likelihood_over_noise_and_amplitude(rng):
-    X = rng.random((60, 2))
-    y = np.sin(5 * X[:, 0]) + 0.2 * rng.standard_normal(60)
-    psi = Exact(Gaussian(0.3), residual=True).fit_transform(X)
-    ours = GaussianProcess(normalize=False).fit(psi, y)
-    kernel = ConstantKernel(1.0) * RBF(0.3, length_scale_bounds="fixed") + WhiteKernel(0.1)
-    theirs = GaussianProcessRegressor(kernel, alpha=1e-12, n_restarts_optimizer=2, random_state=0).fit(X, y)
-    assert ours.log_marginal_likelihood_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-4)
-    assert ours.noise_ * ours.amplitude_ == pytest.approx(theirs.kernel_.k2.noise_level, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    "learner", [RidgeRegressor(1e-3), KernelRidgeRegressor(1e-3), GaussianProcess(1e-2)], ids=lambda one: one.name
-)
-def test_one_value_on_precomputed_kernel_values_takes_no_eigendecomposition(rng, monkeypatch, learner):
-    X, Z = signals(rng, 40, (5, 6)), signals(rng, 15, (5, 6))
-    y = np.sin(4 * X.mean((1, 2))) + 0.1 * rng.standard_normal(40)
-    parts = Gaussian(0.8), Orbit(Rotation(), VonMises(0.5), size=6)
-    coordinates = Exact(*parts, residual=True).fit(X)
-    expected = clone(learner).fit(coordinates.transform(X), y)
-
-    def refused(A):
-        raise AssertionError("no eigendecomposition")
-
-    for module in ("orbit.core.linalg.eigh", "orbit.solvers.factorisations.eigh"):
-        monkeypatch.setattr(module, refused)
-    values = Exact(*parts, residual=True, precomputed=True).fit(X)
-    fitted = clone(learner).fit(values.transform(X), y)
-    found = fitted.predict(values.transform(Z))
-    np.testing.assert_allclose(found, expected.predict(coordinates.transform(Z)), atol=1e-7)
-    if isinstance(learner, GaussianProcess):
-        std = fitted.predict(values.transform(Z), return_std=True)[1]
-        np.testing.assert_allclose(std, expected.predict(coordinates.transform(Z), return_std=True)[1], atol=1e-7)
-        assert fitted.log_marginal_likelihood_ == pytest.approx(expected.log_marginal_likelihood_, rel=1e-7)
-
-
-@pytest.mark.parametrize("selection", ["gcv", "loo"])
-@pytest.mark.parametrize("learner", [RidgeRegressor, KernelRidgeRegressor, RidgeClassifier])
-def test_weights_and_paths_on_precomputed_kernel_values(rng, selection, learner):
-    X, Z, targets = rng.random((40, 3)), rng.random((9, 3)), 5 + rng.standard_normal(40)
-    X[7] = X[3]
-    y = np.digitize(targets, [4.5, 5.5]) if learner is RidgeClassifier else targets
-    maps = Exact(Gaussian(0.4)).fit(X), Exact(Gaussian(0.4), precomputed=True).fit(X)
-    for weights in (None, rng.integers(0, 3, 40)):
-        for regularization in (1e-2, [1e-4, 1e-2, 1.0]):
-            expected, found = (learner(regularization, selection).fit(phi.transform(X), y, weights) for phi in maps)
-            np.testing.assert_allclose(found.path_scores_, expected.path_scores_, rtol=1e-6)
-            scores = [
-                (fitted.decision_function if learner is RidgeClassifier else fitted.predict)(phi.transform(Z))
-                for fitted, phi in zip((expected, found), maps, strict=True)
-            ]
-            np.testing.assert_allclose(scores[1], scores[0], atol=1e-7)
-
-
-def test_a_path_is_predicted_from_precomputed_kernel_values(rng):
-    X, Z, y = rng.random((30, 3)), rng.random((9, 3)), rng.standard_normal(30)
-    phi = Exact(Gaussian(0.4), residual=True, precomputed=True).fit(X)
-    for learner, name in (
-        (RidgeRegressor(), "regularization"),
-        (KernelRidgeRegressor(), "regularization"),
-        (GaussianProcess(), "noise"),
-    ):
-        predicted = learner.path_predictions(phi.transform(X), y, np.array([1e-1, 1e-3]), phi.transform(Z))
-        for value, found in zip((1e-1, 1e-3), predicted, strict=True):
-            one = clone(learner).set_params(**{name: value}).fit(phi.transform(X), y)
-            np.testing.assert_allclose(found, one.predict(phi.transform(Z)), atol=1e-8)
-
-
-@pytest.mark.parametrize("options", [{}, {"clusters": np.arange(30) % 7}], ids=["hold_out", "folds"])
-def test_parts_of_kernel_values_are_scored_as_those_of_features(rng, options):
-    X, y = rng.random((30, 3)), rng.standard_normal(30)
-    krr = KernelRidgeRegressor([1e-3, 1e-2, 1e-1], selection="hold_out", random_state=0)
-    by_values, by_features = (
-        clone(krr).fit(Exact(Gaussian(0.4), precomputed=precomputed).fit_transform(X), y, **options)
-        for precomputed in (True, False)
-    )
-    np.testing.assert_allclose(by_values.path_scores_, by_features.path_scores_, rtol=1e-8)
-
-
-def test_kernel_values_need_a_learner_that_accepts_them(rng):
-    X, y = rng.random((30, 3)), rng.standard_normal(30)
-    phi = Exact(Gaussian(0.4), precomputed=True).fit(X)
-    with pytest.raises(InputError, match="SteinRegressor takes no kernel values: set precomputed=False"):
-        SteinRegressor().fit(phi.transform(X), y)
-    with pytest.raises(ValueError, match="expected those of all 30 training points"):
-        KernelRidgeRegressor(1e-2).fit(phi.transform(X)[:20], y[:20])
 
 
 def test_features_with_a_structure_that_a_learner_does_not_take_are_refused(rng):
@@ -540,20 +149,6 @@ def test_targets_whose_squares_are_no_numbers_are_refused(rng, size):
         with pytest.raises(InputError, match=f"{type(learner).__name__}: the largest target must be between 1e-30 and"):
             learner.fit(X, size * y)
     assert RidgeRegressor().fit(X, 0 * y).predict(X).tolist() == [0.0] * 30
-
-
-def test_selection_curve(rng):
-    X, y = rng.standard_normal((60, 5)), rng.standard_normal(60)
-    ridge = RidgeRegressor(PATH, "loo").fit(X, y)
-    curve = ridge.selection_curve()
-    assert (curve.parameter, curve.criterion, curve.chosen) == ("regularization", "loo", ridge.regularization_)
-    np.testing.assert_array_equal(curve.scores, ridge.path_scores_)
-    assert ridge.metrics() == {"learner/regularization": ridge.regularization_}
-    assert RidgeRegressor(1e-2).fit(X, y).selection_curve() is None
-    gp = GaussianProcess().fit(X, y)
-    assert set(gp.metrics()) == {"learner/noise", "learner/log_marginal_likelihood"}
-    assert gp.selection_curve().criterion == "marginal_likelihood"
-    assert NeighborsRegressor(3).fit(X, y).metrics() == {"learner/n_neighbors": 3.0}
 
 
 # ---- agreement with scikit-learn, the same features given to both ----------------------------------------------------
@@ -621,18 +216,6 @@ def test_kernel_svm_is_scikit_learns_on_the_gram_matrix(digit_features):
     regressor = SVR(C=C, epsilon=0.01, kernel="precomputed").fit(psi @ psi.T, scaled)
     expected = regressor.predict(new @ psi.T) * y.std() + y.mean()
     np.testing.assert_allclose(KernelSVMRegressor(1e-4).fit(psi, y).predict(new), expected, atol=1e-4)
-
-
-# ---- sample weights --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("selection", ["gcv", "loo", "hold_out"])
-def test_points_of_zero_weight_do_not_affect_the_lambda_of_ridge(rng, selection):
-    X, Y, weights = rng.standard_normal((40, 5)), rng.standard_normal((40, 2)), rng.random(40)
-    weights[::3] = 0
-    kept, ridge = weights > 0, RidgeRegressor(PATH, selection=selection, random_state=0)
-    expected = ridge.fit(X[kept], Y[kept], weights[kept]).path_scores_
-    np.testing.assert_allclose(ridge.fit(X, Y, weights).path_scores_, expected, rtol=1e-9)
 
 
 # ---- support vector machines -----------------------------------------------------------------------------------------
@@ -843,14 +426,6 @@ class TestSteinClassifierByGcv(PathContract, ClassifierContract):
 
 class TestSteinClassifierByHoldOut(PathContract, ClassifierContract):
     component, params = SteinClassifier, {"selection": "hold_out"}
-
-
-def test_standard_deviations_need_the_prior_variance(rng):
-    X = rng.standard_normal((10, 2))
-    exact = Exact(Gaussian(1.0), precomputed=True).fit(X)
-    model = GaussianProcess(noise=0.1).fit(exact.transform(X), X[:, 0])
-    with pytest.raises(InputError, match=r"^return_std=True: expected kernel values .*: set residual=True$"):
-        model.predict(exact.transform(X), return_std=True)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -17,8 +17,7 @@ from runners.tracking.record import RunFolder
 class TestKernelError:
     def test_error_falls_with_the_number_of_components(self, run, tmp_path):
         sizes = ("runner.sizes=[16,256]", "runner.n_points=30", "runner.repeats=4", "frequencies=monte_carlo")
-        assert run("runner=measure", "approx=rf", "orbit.size=4", *sizes, "tracking.enabled=false")[0] == 0
-        (folder,) = folders(tmp_path)
+        folder = run.finished("runner=measure", "approx=rf", "orbit.size=4", *sizes, "tracking.enabled=false")
         metrics = RunFolder(folder).read_metrics()
         ratio = metrics["rel_fro_error/error/16"] / metrics["rel_fro_error/error/256"]
         assert 2 < ratio < 8  # 4 by theory
@@ -29,8 +28,7 @@ class TestKernelError:
         panels = "runner.panels={r2: {orbit.size: 2}, r8: {orbit.size: 8}}"
         settings = (panels, series, "runner.options={reference: 32}")
         sizes = ("runner.sizes=[64]", "runner.n_points=20", "runner.repeats=2")
-        assert run("runner=measure", "approx=rf", *settings, *sizes, "tracking.enabled=false")[0] == 0
-        (folder,) = folders(tmp_path)
+        folder = run.finished("runner=measure", "approx=rf", *settings, *sizes, "tracking.enabled=false")
         found = {(result["part"], result["label"]) for result in RunFolder(folder).read_results()}
         labels = {f"r{r}, {rule}" for r in (2, 8) for rule in ("random", "even")}
         assert found == {(part, label) for part in ("rel_fro_error", "rel_spectral_error") for label in labels}
@@ -80,9 +78,8 @@ def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, t
         *("runner.sizes=[20,200]", "runner.timed_components=10", "selection.grid={kernel.lengthscale: [0.5, 1]}"),
         "runner.exact={curl-free OVK: {approx: {name: ovk, max_size: 150}}}",
     )
-    code, out, err = run("experiment=orff_curl", "tracking.enabled=false", *smaller)
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished("experiment=orff_curl", "tracking.enabled=false", *smaller)
+    out = run.out
     metrics = json.loads((folder / "metrics.json").read_text())
     for label in ("curl-free ORFF", "independent RFF"):
         assert metrics[f"mse/{label} D64"] < metrics[f"mse/{label} D4"] / 4
@@ -99,13 +96,9 @@ def test_errors_of_orbits_come_with_pictures_of_the_orbit_and_the_skeleton(run_w
     few = ("runner.n_points=10", "tracking.enabled=false", "engine.dtype=float64")
     measured = ("runner=measure", "runner.measure=orbit_error", "runner.options={reference: 8}", "runner.sizes=[2]")
     sizes = ("runner.repeats=1", "approx=skeleton", "approx.n_components=20")
-    code, _, err = run_with_figures(*measured, "run_name=a", *SKELETON, *few, *sizes)
-    assert code == 0, err
+    run_with_figures.ok(*measured, "run_name=a", *SKELETON, *few, *sizes)
     cases = "runner.cases={data: {group: {name: dihedral}}, noise: {group: {name: reflection}, shape: [4, 4]}}"
-    code, _, err = run_with_figures(
-        "runner=invariance", "run_name=b", *SKELETON, *few, cases, "runner.approximations=[exact]"
-    )
-    assert code == 0, err
+    run_with_figures.ok("runner=invariance", "run_name=b", *SKELETON, *few, cases, "runner.approximations=[exact]")
     drawn = [{path.name for path in (folder / "figures").iterdir()} for folder in folders(tmp_path)]
     assert drawn[0] == {"orbit_error.png", "orbit.png", "skeleton.png"}
     assert drawn[1] == {"orbit-data.png", "skeleton-data.png", "skeleton-noise.png"}

@@ -46,8 +46,7 @@ def values(docs: Path) -> list[float]:
 
 
 def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_path):
-    code, out, err = run("runner=report")
-    assert code == 0, err
+    out = run.ok("runner=report")
     folder = tmp_path / "out" / "report"
     assert str(folder / "index.md") in out
     text = "\n".join(path.read_text() for path in folder.glob("*.md"))
@@ -59,8 +58,7 @@ def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_pat
 
 def test_an_experiment_beside_published_figures(run, out):
     small = ("dataset.n_train=60", "dataset.n_test=40", "runner.curves=null")
-    code, _, err = run("experiment=xperm", *small, "runner.published={Raw: 0.5}")
-    assert code == 0, err
+    run.ok("experiment=xperm", *small, "runner.published={Raw: 0.5}")
     assert run("runner=report")[0] == 0
     text = (out / "report" / "mroueh2015.md").read_text()
     section = text[text.index("## Figure 1\n") :][:3000]
@@ -71,8 +69,7 @@ def test_an_experiment_beside_published_figures(run, out):
     assert "Departs from the paper: one repetition, 2,000 test sequences in the curves." in section
     assert "`python run.py experiment=xperm dataset.n_train=60" in section
     assert "python run.py experiment=xperm size=paper" in text
-    code, _, err = run("runner=report", "runner.only=[xprem]", "tracking.enabled=false")
-    assert code == 2
+    err = run.refused("runner=report", "runner.only=[xprem]", "tracking.enabled=false")
     assert err.startswith("error: runner.only: no such experiment of the papers 'xprem'; did you mean 'xperm'?")
 
 

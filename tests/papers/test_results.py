@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from command_line import folders
 
 from papers.records import PublishedRun, read_records
 from runners.measure.results import Result
@@ -37,9 +36,7 @@ def test_a_small_experiment_gives_the_figures_in_docs(name, run, tmp_path):
     needs_files = "dataset.root=" in kept.command
     if needs_files and "ORBIT_DATA" not in os.environ:
         pytest.skip("needs ORBIT_DATA=FOLDER")
-    code, _, err = run(*_arguments(kept), "tracking.enabled=false", "engine.progress=false")
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished(*_arguments(kept), "tracking.enabled=false", "engine.progress=false")
     found = [Result.unpacked(values) for values in RunFolder(folder).read_results()]
     compared = {_place(result): result for result in found}
     assert set(compared) == {_place(result) for result in kept.results}

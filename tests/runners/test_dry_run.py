@@ -113,8 +113,7 @@ def test_a_table_has_a_row_for_each_row_and_line_with_all_its_fits(monkeypatch, 
     real, real_inner = fitting.fit_and_score, selection.predictions
     monkeypatch.setattr("runners.experiments.trials.fit_and_score", lambda *args: outer.append(1) or real(*args))
     monkeypatch.setattr(selection, "predictions", lambda plans, *rest: inner.extend(plans) or real_inner(plans, *rest))
-    code, _, error = run_with_figures(*TABLE, "tracking.enabled=false")
-    assert code == 0, error
+    run_with_figures.ok(*TABLE, "tracking.enabled=false")
     assert len(outer) + len(inner) == sum(made.values())
 
 
@@ -226,8 +225,7 @@ class TestWhereItIsSet:
 
     @pytest.mark.parametrize("arguments", [["dry_run=true", "dry_run=false"], ["experiment=dry_true", "dry_run=false"]])
     def test_the_command_line_and_its_last_argument_decide(self, arguments, run_with_figures, tmp_path):
-        code, _, _ = run_with_figures("--config-dir", str(tmp_path / "mine"), *SMALL, *arguments, *QUIET)
-        assert code == 0
+        run_with_figures.ok("--config-dir", str(tmp_path / "mine"), *SMALL, *arguments, *QUIET)
         assert len(folders(tmp_path)) == 1
 
     def test_a_sweep_of_dry_runs_and_others_is_refused_where_it_is_known(self, run_with_figures, tmp_path):

@@ -112,8 +112,7 @@ def assert_one_line(err: str, problem: str) -> None:
 def assert_ended_by_the_next_start(run, tmp_path: Path) -> None:
     """When there is room again, no run is left running, and every run that MLflow knew is ended there."""
     _all_processes_have_died(tmp_path)
-    code, _, err = run("runner=sync")
-    assert code == 0, err
+    run.ok("runner=sync")
     assert "RUNNING" not in [RunFolder(folder).read_record().status for folder in folders(tmp_path)]
     assert "RUNNING" not in [found.info.status for found in mlflow_runs(tmp_path)]
     assert not Pending(tmp_path / "out").markers()

@@ -182,8 +182,7 @@ class TestResume:
 
     def test_waits_for_another_process_that_runs_the_same(self, run, tmp_path, monkeypatch):
         """The other run is a copy of one of this process, given to another process that ends while this one waits."""
-        assert run(*SMALL, "run_name=theirs", "resume=true")[0] == 0
-        (theirs,) = folders(tmp_path)
+        theirs = run.finished(*SMALL, "run_name=theirs", "resume=true")
         tracker = Tracker(tmp_path / "out", None, "orbit")
         marker = tracker.markers.add(theirs, tracker.uri, "orbit")
         tracker.markers.claim(marker, identity(RunFolder(theirs).read_record()))

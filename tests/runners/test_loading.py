@@ -88,8 +88,7 @@ def test_warnings_of_loading_are_given_every_time(monkeypatch, loads):
 
 def test_jobs_of_a_sweep_load_once_for_each_seed(run, tmp_path, loads):
     sweep = (*SMALL, "tracking.enabled=false", "runner.check_group=false")
-    code, _, err = run("-m", *sweep, "seed=0,1", "learner.regularization=0.1,1")
-    assert code == 0, err
+    run.ok("-m", *sweep, "seed=0,1", "learner.regularization=0.1,1")
     assert len(folders(tmp_path)) == 4
     assert len(loads) == 2
 

@@ -35,10 +35,7 @@ class TestNames:
             ((), "digits-rotation-rf-s0"),
             (("dataset=digits", "group=rotation", "seed=0"), "digits-rotation-rf-s0"),
             (("approx.n_components=300", "learner=krr"), "digits-rotation-rf-n_components_300-krr-s0"),
-            (
-                ("outputs=/tmp/x", "tracking.uri=a://b", "engine.workers=2", "resume=true"),
-                "digits-rotation-rf-s0",
-            ),
+            (("outputs=/tmp/x", "tracking.uri=a://b", "engine.workers=2", "resume=true"), "digits-rotation-rf-s0"),
             (("group.max_angle=[1,2]", "~selection.grid.a"), "digits-rotation-rf-max_angle_1_2-no_a-s0"),
             (("experiment=qm7", "size=paper", "approx=rf"), "qm7-paper-rf-s0"),
             (("kernel=matern", "engine.path=direct"), "digits-rotation-rf-matern-path_direct-s0"),

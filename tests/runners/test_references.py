@@ -29,8 +29,7 @@ def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
     y = rng.integers(3, size=200) if task == "classification" else rng.standard_normal(200)
     for signal in (0, 5):
         write(rng, y, signal)
-        code, out, _ = run(*ARRAYS, *IN_FIT, f"dataset.task={task}")
-        assert code == 0
+        out = run.ok(*ARRAYS, *IN_FIT, f"dataset.task={task}")
         least = "majority class" if task == "classification" else "mean"
         assert re.search(f"references +{least} ", out)
         warned = f"not better than the {least} (p = " in out
@@ -43,8 +42,7 @@ def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
 
 def test_a_comparison_of_two_useless_models_is_none_of_groups(run, tmp_path, rng):
     write(rng, rng.integers(3, size=200), 0)
-    code, out, _ = run("runner=compare", *ARRAYS)
-    assert code == 0
+    out = run.ok("runner=compare", *ARRAYS)
     assert "neither is better than the majority class; try encoder=patches" in out
     assert "p mcnemar" not in out
     rows = [line.split("|")[1].strip() for line in (folders(tmp_path)[0] / "compare.md").read_text().splitlines()[2:]]
@@ -68,8 +66,7 @@ def test_p_values_are_those_of_exact_tests(rng):
 def test_few_points_of_many_numbers(run, tmp_path, rng, monkeypatch):
     write(rng, y := rng.standard_normal(200), 5)
     monkeypatch.setattr(module, "_MOST_WORK", 36 * 40**2)
-    code, out, _ = run(*ARRAYS, *IN_FIT, "dataset.task=regression", "engine.stream=true")
-    assert code == 0
+    out = run.ok(*ARRAYS, *IN_FIT, "dataset.task=regression", "engine.stream=true")
     assert "(40 training and 40 test points)" in out
     found = RunFolder(folders(tmp_path)[-1]).read_metrics()
     X = np.load("mine.npz")["X"].reshape(200, -1)

@@ -77,14 +77,13 @@ def test_both_fits_are_those_of_runner_fit(run, tmp_path):
 def test_a_regression_with_several_splits(run, tmp_path):
     np.savez(tmp_path / "own.npz", X=np.random.default_rng(0).random((60, 6, 6)), y=np.arange(60.0) + 0.5)
     settings = ("runner=compare", "runner.repeats={seed: [0, 1]}", "dataset=arrays", "dataset.task=regression")
-    code, out, err = run(
+    out = run.ok(
         *settings,
         f"dataset.path={tmp_path / 'own.npz'}",
         "approx.n_components=20",
         "orbit.size=4",
         "tracking.enabled=false",
     )
-    assert code == 0, err
     metrics = RunFolder(folders(tmp_path)[0]).read_metrics()
     rmse = [metrics[f"seed={seed}/with_group/test/rmse"] for seed in (0, 1)]
     assert rmse[0] != rmse[1]
@@ -94,8 +93,7 @@ def test_a_regression_with_several_splits(run, tmp_path):
 
 
 def test_comparing_the_identity_with_itself_is_an_error(run):
-    code, _, err = run(*COMPARE, "group=identity", "tracking.enabled=false")
-    assert code == 2
+    err = run.refused(*COMPARE, "group=identity", "tracking.enabled=false")
     assert "error: group=identity: runner=compare compares another group with it; choose one" in err
 
 
@@ -121,14 +119,11 @@ def upside_down(rng, tmp_path):
 
 
 def test_a_full_turn_that_lowers_validation_accuracy_is_a_warning_in_the_table(run, upside_down, tmp_path):
-    code, out, err = run(*upside_down)
-    assert code == 0, err
+    out = run.ok(*upside_down)
     assert "group=rotation lowers validation accuracy: " in out
     assert "100.0% with group=identity (75 training and 75 validation points)" in out
     for harmless in ("group=small_moves", "group=identity", "runner.check_group=false", "engine.stream=true"):
-        code, out, err = run(*upside_down, harmless)
-        assert code == 0, err
-        assert "lowers validation accuracy" not in out, harmless
+        assert "lowers validation accuracy" not in run.ok(*upside_down, harmless), harmless
 
 
 def test_a_sweep_over_learners_checks_the_group_once_and_warns_in_every_job(run, upside_down, monkeypatch):
@@ -138,8 +133,7 @@ def test_a_sweep_over_learners_checks_the_group_once_and_warns_in_every_job(run,
     monkeypatch.setattr(
         fit, "warning_about_group", lambda *given: warned.append(checked.warning_about_group(*given)) or warned[-1]
     )
-    code, _, err = run("-m", *upside_down, "learner.regularization=1,10,100")
-    assert code == 0, err
+    run.ok("-m", *upside_down, "learner.regularization=1,10,100")
     assert len(checks) == 2, "with the group, and without"
     assert len(warned) == 3
     assert len(set(warned)) == 1
@@ -147,9 +141,7 @@ def test_a_sweep_over_learners_checks_the_group_once_and_warns_in_every_job(run,
 
 
 def test_a_group_that_helps_is_no_warning(run):
-    code, out, err = run(*SMALL, "tracking.enabled=false", "dataset.n_train=300")
-    assert code == 0, err
-    assert "lowers validation accuracy" not in out
+    assert "lowers validation accuracy" not in run.ok(*SMALL, "tracking.enabled=false", "dataset.n_train=300")
 
 
 @pytest.mark.filterwarnings("default")

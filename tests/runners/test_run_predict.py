@@ -130,15 +130,12 @@ def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):
     for i, model in enumerate((tmp_path / "fitted", f"runs:/{run_id}/model")):
         where = f"runner.output={tmp_path / f'{i}.csv'}"
         points = f"runner.input={tmp_path / 'new.npy'}"
-        code, out, err = run("runner=predict", f"runner.model={model}", points, where, "runner.trust=true")
-        assert code == 0, err
+        out = run.ok("runner=predict", f"runner.model={model}", points, where, "runner.trust=true")
         assert str(tmp_path / f"{i}.csv") in out
         tables.append(pd.read_csv(tmp_path / f"{i}.csv"))
     pd.testing.assert_frame_equal(*tables)
     missing = ("runner.model=runs:/nonsense/model", f"runner.input={tmp_path / 'new.npy'}", "runner.trust=true")
-    code, _, err = run("runner=predict", *missing)
-    assert code == 2
-    assert "has no run nonsense with a model" in err
+    assert "has no run nonsense with a model" in run.refused("runner=predict", *missing)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +145,7 @@ def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):
 def test_components_are_those_of_the_model(run, digits, tmp_path, setting):
     key = setting.partition("=")[0]
     np.save(tmp_path / "new.npy", np.zeros((3, 8, 8)))
-    code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'new.npy'}", setting)
-    assert code == 2
+    err = run.refused("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'new.npy'}", setting)
     assert f"error: {key}: runner=predict takes the components of its model: leave {key} out" in err
 
 
@@ -165,8 +161,7 @@ def test_new_points_on_another_scale_are_warned_of(run, digits, tmp_path, factor
 
 def test_errors_are_one_line_on_the_command_line(run, digits, tmp_path):
     np.save(tmp_path / "other.npy", np.ones((2, 7, 7)))
-    code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'other.npy'}")
-    assert code == 2
+    err = run.refused("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'other.npy'}")
     assert err == (f"error: runner.input: {tmp_path / 'other.npy'}: expected points of shape (8, 8), found (7, 7)\n")
 
 

@@ -71,9 +71,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_classes_of_a_table_from_fit_to_prediction(table, run, tmp_path):
     """Metrics of rare classes and probabilities, rows with errors, importance, and predictions of new categories."""
     settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "learner=logistic")
-    code, out, err = run(*settings, "learner.regularization=0.01", "tracking.enabled=false", "run_name=a")
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished(*settings, "learner.regularization=0.01", "tracking.enabled=false", "run_name=a")
+    out = run.out
     metrics = RunFolder(folder).read_metrics()
     for name in ("balanced_accuracy", "macro_f1", "log_loss", "calibration_error"):
         assert 0 <= metrics[f"test/{name}"] < 1
@@ -112,8 +111,7 @@ def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_
     new.to_csv("new.csv", index=False)
     uri = f"runs:/{logged.info.run_id}/model"
     predict = ("runner=predict", f"runner.model={uri}", "runner.input=new.csv", "runner.trust=true", "run_name=b")
-    code, _, err = run(*predict)
-    assert code == 0, err
+    run.ok(*predict)
     expected = [row["prediction"] for row in rows_of(folders(tmp_path)[1] / "predictions.csv")]
 
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
@@ -134,13 +132,11 @@ def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_
 
 def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
     settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "dataset.missing=mean")
-    assert run(*settings, "tracking.enabled=false", "run_name=a")[0] == 0
-    (folder,) = folders(tmp_path)
+    folder = run.finished(*settings, "tracking.enabled=false", "run_name=a")
     new = table.loc[:20, ["noise", "colour", "width", "price"]]
     new.loc[5:9, "width"] = np.nan
     new.drop(columns="price").to_csv("new.csv", index=False)
-    code, _, err = run("runner=predict", f"runner.model={folder}", "runner.input=new.csv", "run_name=b")
-    assert code == 0, err
+    run.ok("runner=predict", f"runner.model={folder}", "runner.input=new.csv", "run_name=b")
     model = orbit.load(folder)
     predicted = [row["prediction"] for row in rows_of(folders(tmp_path)[1] / "predictions.csv")]
     assert {*predicted} == {"yes", "no"}
@@ -156,8 +152,7 @@ def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table,
 
 def test_a_model_of_images_from_its_run_folder_takes_images(run, tmp_path):
     settings = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4")
-    assert run(*settings, "tracking.enabled=false")[0] == 0
-    (folder,) = folders(tmp_path)
+    folder = run.finished(*settings, "tracking.enabled=false")
     with np.load(folder / "input_example.npz", allow_pickle=False) as example:
         np.testing.assert_array_equal(orbit.load(str(folder)).predict(example["X"]), example["y"])
 
@@ -216,9 +211,8 @@ def test_each_target_has_metrics_and_a_panel_with_its_name(run, monkeypatch, tmp
     for place, draw in ((plots, predicted_against_true), (figures, error_rows), (figures, importance_figure)):
         monkeypatch.setattr(place, draw.__name__, remembered(drawn, draw))
     targets = "dataset.target=[price,cost/EUR]"
-    code, out, err = run(*TABLE, "dataset.categories=onehot", COLUMNS, targets, "tracking.enabled=false")
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
+    folder = run.finished(*TABLE, "dataset.categories=onehot", COLUMNS, targets, "tracking.enabled=false")
+    out = run.out
     metrics = RunFolder(folder).read_metrics()
     for metric in ("rmse", "mae", "r2"):
         mean = (metrics[f"test/price/{metric}"] + metrics[f"test/cost_EUR/{metric}"]) / 2

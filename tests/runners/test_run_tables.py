@@ -31,9 +31,8 @@ ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name
 class TestTable:
     def test_means_deviations_and_published_figures(self, run, tmp_path):
         published = "runner.published={plain: 0.5}"
-        code, out, err = run("runner=table", *SMALL[:-1], ROWS, "runner.repeats={seed: [0, 1]}", published)
-        assert code == 0, err
-        (folder,) = folders(tmp_path)
+        folder = run.finished("runner=table", *SMALL[:-1], ROWS, "runner.repeats={seed: [0, 1]}", published)
+        out = run.out
         metrics = RunFolder(folder).read_metrics()
         assert 0 < metrics["plain/test/accuracy"] < 1
         assert metrics["turned@rf/test/accuracy_std"] >= 0
@@ -48,18 +47,14 @@ class TestTable:
 
     def test_an_expensive_row_takes_the_first_repeats_only(self, run, tmp_path):
         command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "runner.repeats={seed: [1, 2, 0]}")
-        code, _, err = run(*command, "runner.few_repeats={plain: 2}")
-        assert code == 0, err
-        (folder,) = folders(tmp_path)
+        folder = run.finished(*command, "runner.few_repeats={plain: 2}")
         results = {result["label"]: len(result["values"]) for result in RunFolder(folder).read_results()}
         assert results == {"plain": 2, "turned@rf": 3}
         for wrong, message in (
             ("{plain: 0}", "runner.few_repeats.plain: expected an integer >= 1, found 0"),
             ("{plan: 1}", "runner.few_repeats: no such rows in the table: plan"),
         ):
-            code, _, err = run(*command, f"runner.few_repeats={wrong}")
-            assert code == 2
-            assert message in err
+            assert message in run.refused(*command, f"runner.few_repeats={wrong}")
 
     def test_neighbours_of_equal_landmarks_take_turns_in_each_repeat(self, run, tmp_path, monkeypatch):
         """Before there is no more room for the features of a fold, which no other fold has."""
@@ -82,8 +77,7 @@ class TestTable:
         turned = "turned: {group: {name: rotation}}"
         rows = f"first: {{{nystrom}}}, second: {{{nystrom}, {second}}}, {turned}, third: {{{second}}}"
         command = ("runner=table", *SMALL[:-1], f"runner.rows={{{rows}}}", "runner.repeats={seed: [0, 1]}")
-        code, _, err = run(*command, "tracking.enabled=false", "group=identity", "approx=rf")
-        assert code == 0, err
+        run.ok(*command, "tracking.enabled=false", "group=identity", "approx=rf")
         in_turn = [("first", 0), ("second", 0), ("first", 1), ("second", 1)]
         assert order == [*in_turn, ("turned", 0), ("turned", 1), ("third", 0), ("third", 1)]
         assert len(fitted) == len(set(fitted)) == 2
@@ -93,18 +87,14 @@ class TestTable:
     def test_only_some_rows_and_curves_are_fitted(self, run, tmp_path):
         curves = "runner.curves={size: {along: {approx.n_components: [5]}, series: {turned: {}}}}"
         command = ("runner=table", *SMALL[:-1], ROWS, curves, "tracking.enabled=false")
-        code, out, err = run(*command, "runner.only=[size, plain]", "dry_run=true")
-        assert code == 0, err
-        assert "turned@rf" not in out
-        assert run(*command, "runner.only=[size, plain]")[0] == 0
-        (folder,) = folders(tmp_path)
+        assert "turned@rf" not in run.ok(*command, "runner.only=[size, plain]", "dry_run=true")
+        folder = run.finished(*command, "runner.only=[size, plain]")
         results = [Result.unpacked(result) for result in RunFolder(folder).read_results()]
         assert [(result.part, result.label) for result in results] == [("table", "plain"), ("size", "turned")]
         tags = RunFolder(folder).read_record().tags
         assert json.loads(tags["rows"]) == ["plain", "turned@rf"]
         assert json.loads(tags["curves"]) == ["size"]
-        code, _, err = run(*command, "runner.only=[sizes]")
-        assert code == 2
+        err = run.refused(*command, "runner.only=[sizes]")
         assert "runner.only: no such row or curve 'sizes'; did you mean 'size'?" in err
 
     def test_the_whole_table_takes_the_rows_of_a_run_of_some(self, run, tmp_path):
@@ -128,8 +118,7 @@ class TestTable:
 
     def test_a_fit_without_the_metric_is_kept(self, run):
         command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
-        code, _, err = run(*command, "runner.metric=test/acuracy", "run_name=a")
-        assert code == 2
+        err = run.refused(*command, "runner.metric=test/acuracy", "run_name=a")
         assert "runner.metric: no such metric 'test/acuracy'" in err
         code, out, err = run(*command, "resume=true", "run_name=b")
         assert code == 0, err
@@ -148,9 +137,8 @@ class TestTable:
             "runner.columns={few: {approx: {name: rf, n_components: 1}}, many: {approx: {name: rf, n_components: 60}}}"
         )
         published = "runner.published={a few: 0.1, a many: 0.5, b few: 0.2}"
-        code, out, err = run("runner=table", *SMALL[:2], rows, columns, published, "tracking.enabled=false")
-        assert code == 0, err
-        (folder,) = folders(tmp_path)
+        folder = run.finished("runner=table", *SMALL[:2], rows, columns, published, "tracking.enabled=false")
+        out = run.out
         metrics = RunFolder(folder).read_metrics()
         found = {c: [metrics[f"{r} {c}/test/accuracy"] for r in "abc"] for c in ("few", "many")}
         assert max(found["few"]) < min(found["many"])
@@ -162,9 +150,9 @@ class TestTable:
     def test_only_a_row_in_one_column_is_fitted(self, run, tmp_path):
         rows = "runner.rows={a: {group: {name: identity}}, b: {orbit.size: 2}}"
         columns = "runner.columns={few: {approx: {name: rf, n_components: 3}}, more: {approx: {name: rf}}}"
-        code, _, err = run("runner=table", *SMALL[:2], rows, columns, "runner.only=[b few]", "tracking.enabled=false")
-        assert code == 0, err
-        (folder,) = folders(tmp_path)
+        folder = run.finished(
+            "runner=table", *SMALL[:2], rows, columns, "runner.only=[b few]", "tracking.enabled=false"
+        )
         results = [Result.unpacked(result) for result in RunFolder(folder).read_results()]
         assert [(result.part, result.label) for result in results] == [("table", "b few")]
         assert json.loads(RunFolder(folder).read_record().tags["rows"]) == ["a few", "a more", "b few", "b more"]
@@ -177,8 +165,7 @@ class TestTable:
             ("{a: {seed.x: 1}}", "seed: expected a single value, found seed.x=1"),
             ("{a: {seed: {b: 1}}}", "seed: expected a single value, found seed={'b': 1}"),
         ):
-            code, _, err = run("runner=table", f"runner.rows={rows}", "tracking.enabled=false")
-            assert code == 2
+            err = run.refused("runner=table", f"runner.rows={rows}", "tracking.enabled=false")
             assert expected in err
             assert "points of shape" not in err  # no data was loaded
 
@@ -230,8 +217,7 @@ class TestResume:
         monkeypatch.setattr(
             Progress, "step", lambda self, earlier=False: self.description == "table" and steps.append(earlier)
         )
-        code, _, err = run(*self.TABLE, "run_name=b", "resume=true")
-        assert code == 0, err
+        run.ok(*self.TABLE, "run_name=b", "resume=true")
         assert steps == [True, True, False, False], "the time left is that of the rest"
         assert fits == ["identity", "identity", "rotation", "rotation", "rotation"]
         assert not list(tmp_path.rglob("checkpoints/*.json"))
@@ -282,8 +268,7 @@ class TestResume:
         assert run(*self.TABLE, "run_name=a")[0] == 1
         for path in tmp_path.rglob("checkpoints/*.json"):
             path.write_text("{}")
-        code, _, err = run(*self.TABLE, "run_name=b", "resume=true")
-        assert code == 2
+        err = run.refused(*self.TABLE, "run_name=b", "resume=true")
         assert "is damaged" in err
         assert "delete it, or set resume=false" in err
 
@@ -307,8 +292,7 @@ class TestCurves:
         command = ("runner=table", *SMALL[:2], "group=dihedral", "representation=raw", "tracking.enabled=false")
         command += ("approx=cdf", "approx.n_bins=3", "approx.n_components=9", "approx.drawn=9")
         command += ("runner.repeats={seed: [0, 1]}", f"runner.curves={{{', '.join(curves)}}}")
-        code, _, err = run(*command, "run_name=a")
-        assert code == 0, err
+        run.ok(*command, "run_name=a")
         assert len(computed) == len(set(computed)), "no features of a point are computed twice"
         assert {n_components for _, n_components, _ in computed} == {9}
         once = len(computed)
@@ -324,9 +308,8 @@ class TestCurves:
     )
 
     def test_lines_and_levels(self, run, tmp_path):
-        code, out, err = run("runner=table", *SMALL[:-1], self.CURVE, "runner.repeats={seed: [0, 1]}")
-        assert code == 0, err
-        (folder,) = folders(tmp_path)
+        folder = run.finished("runner=table", *SMALL[:-1], self.CURVE, "runner.repeats={seed: [0, 1]}")
+        out = run.out
         metrics = RunFolder(folder).read_metrics()
         few, many = (metrics[f"size/turned approx.n_components={s}"] for s in (5, 40))
         assert few < many <= 1
@@ -339,12 +322,9 @@ class TestCurves:
     def test_a_curve_has_a_metric_of_its_own(self, run, tmp_path):
         curve = "{along: {approx.n_components: [5, 40]}, series: {turned: {}}, metric: %s}"
         command = ("runner=table", *SMALL[:-1], "tracking.enabled=false")
-        code, out, err = run(*command, f"runner.curves={{c: {curve % 'features/dim'}}}")
-        assert code == 0, err
-        assert "| 40                  | 40     |" in out
+        assert "| 40                  | 40     |" in run.ok(*command, f"runner.curves={{c: {curve % 'features/dim'}}}")
         assert run(*command, f"runner.curves={{c: {curve % 'time/total_s'}}}")[0] == 0
-        code, _, err = run(*command, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
-        assert code == 2
+        err = run.refused(*command, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
         assert "runner.curves.c.metric: no such metric 'test/accuracies'" in err
 
     def test_a_point_equals_the_same_run_by_itself(self, run, tmp_path):
@@ -363,8 +343,7 @@ class TestCurves:
             ("{alng: {}, series: {a: {}}}", "did you mean 'along'?"),
             ("{along: {seed: [0]}, series: {a: {}}, published: {0: high}}", "c.published: expected numbers"),
         ):
-            code, _, err = run("runner=table", f"runner.curves={{c: {curve}}}", "tracking.enabled=false")
-            assert code == 2
+            err = run.refused("runner=table", f"runner.curves={{c: {curve}}}", "tracking.enabled=false")
             assert expected in err
             assert "points of shape" not in err
 

@@ -110,8 +110,7 @@ class TestSearch:
         pytest.importorskip("optuna")
 
     def test_by_the_test_points_is_refused(self, run):
-        code, _, err = run("-m", "hydra/sweeper=optuna", *SMALL, "kernel.lengthscale=interval(0.1,1)")
-        assert code == 2
+        err = run.refused("-m", "hydra/sweeper=optuna", *SMALL, "kernel.lengthscale=interval(0.1,1)")
         assert (
             "error: runner=fit: a search with it would choose settings by the test points; set runner=validate" in err
         )
@@ -121,8 +120,7 @@ class TestSearch:
         folder.mkdir(parents=True)
         text = "# @package _global_\ndefaults:\n  - override /hydra/sweeper: optuna\nhydra:\n  sweeper:\n    params:\n"
         (folder / "mine.yaml").write_text(f"{text}      seed: range(0,5)\n")
-        code, _, err = run("--config-dir", str(tmp_path / "mine"), "-m", "experiment=mine")
-        assert code == 2
+        err = run.refused("--config-dir", str(tmp_path / "mine"), "-m", "experiment=mine")
         assert err.splitlines()[-1] == "error: seed: a search over seeds finds the luckiest; give one seed"
 
     def test_the_same_command_goes_on(self, run, tmp_path):
@@ -160,8 +158,7 @@ class TestSearch:
         (job,) = (tmp_path / "out").glob("*/*-sweep*/4-*")
         assert {path.name for path in (job.parent / "figures").iterdir()} == {"search.png", "summary.png"}
 
-        code, out, err = run(*SEARCH, "hydra.sweeper.n_trials=4")
-        assert code == 0, err
+        out = run.ok(*SEARCH, "hydra.sweeper.n_trials=4")
         assert "the search is complete, with n_trials=4" in out
         assert "Best validation/accuracy of study" in out.partition("the search is complete")[2]
 
@@ -185,8 +182,7 @@ class TestSearch:
     @pytest.mark.parametrize("n_jobs", [1, 4])
     def test_equal_settings_are_run_once(self, run, n_jobs):
         command = ("-m", "hydra/sweeper=optuna", *VALIDATE, "approx.n_components=4,5", "hydra.sweeper.n_trials=6")
-        code, out, err = run(*command, f"hydra.sweeper.n_jobs={n_jobs}")
-        assert code == 0, err
+        out = run.ok(*command, f"hydra.sweeper.n_jobs={n_jobs}")
         assert "(6 complete)" in out
         assert "2 of 2 jobs finished" in out
 
@@ -195,20 +191,16 @@ class TestSearch:
         (tmp_path / "mine" / "experiment" / "mine.yaml").write_text("# @package _global_\napprox: {n_components: 6}\n")
         options = ("--config-dir", str(tmp_path / "mine"), "-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2")
         few = [setting for setting in VALIDATE if not setting.startswith("approx.")]
-        code, out, err = run(*options, "experiment=mine", *few, "learner.regularization=tag(log,interval(1e-8,1))")
-        assert code == 0, err
+        out = run.ok(*options, "experiment=mine", *few, "learner.regularization=tag(log,interval(1e-8,1))")
         assert f"python run.py --config-dir {tmp_path / 'mine'} experiment=mine" in out  # to fit the best settings
         (sweep,) = (SweepFolder(path.parent).read_record() for path in (tmp_path / "out").glob("*/*-sweep/sweep.json"))
         job = RunFolder(folders(tmp_path)[0])
         program, file, *words = shlex.split(sweep.command)
         assert (program, file) == ("python", "run.py")
-        code, out, err = run(*words)
-        assert code == 0, err
-        assert "the search is complete, with n_trials=2" in out
+        assert "the search is complete, with n_trials=2" in run.ok(*words)
 
         before = folders(tmp_path)
-        code, _, err = run(*shlex.split(job.read_record().command)[2:])
-        assert code == 0, err
+        run.ok(*shlex.split(job.read_record().command)[2:])
         (again,) = {*folders(tmp_path)} - {*before}
         assert RunFolder(again).read_record().config_hash == job.read_record().config_hash
         assert RunFolder(again).read_metrics()["validation/accuracy"] == job.read_metrics()["validation/accuracy"]

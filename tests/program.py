@@ -1,0 +1,40 @@
+"""The command line as tests call it, and the folders of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+
+class Program:
+    """``run("group=identity", ...)`` -> (exit code, stdout, stderr), outputs in ``tmp_path / "out"``."""
+
+    def __init__(self, execute: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+        self.execute, self.tmp_path = execute, tmp_path
+
+    def __call__(self, *overrides: str) -> tuple[int, str, str]:
+        return self.execute(*overrides)
+
+    def ok(self, *overrides: str) -> str:
+        """What a command that succeeds prints."""
+        code, self.out, self.err = self.execute(*overrides)
+        assert code == 0, self.err
+        return self.out
+
+    def finished(self, *overrides: str) -> Path:
+        """The folder of the run of a command that succeeds."""
+        before = {*folders(self.tmp_path)}
+        self.ok(*overrides)
+        (folder,) = {*folders(self.tmp_path)} - before
+        return folder
+
+    def refused(self, *overrides: str) -> str:
+        """The errors of a command that is refused as bad input."""
+        code, _, err = self.execute(*overrides)
+        assert code == 2, err
+        return err
+
+
+def folders(tmp_path: Path) -> list[Path]:
+    """The run folders in the outputs of the ``run`` fixture, in the order of their names."""
+    return sorted(path.parent for path in (tmp_path / "out").rglob("run.json") if "artifacts" not in path.parts)
