@@ -386,7 +386,7 @@ class TestFailures:
     def test_sync_uploads_after_a_tracking_failure(self, run, tmp_path, monkeypatch):
         upload = Tracker._upload
         monkeypatch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
-        code, out, err = run(*SMALL)
+        code, _, err = run(*SMALL)
         assert code == 0
         assert "Nothing is lost" in err
         (folder,) = folders(tmp_path)
