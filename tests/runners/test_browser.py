@@ -65,6 +65,21 @@ def rendered(address: str, folder: Path) -> str:
     return html.unescape(done.stdout)
 
 
+def columns(page: str) -> list[str]:
+    """The metrics and parameters that a list of runs shows, in their order."""
+    cells = re.findall(r'role="columnheader"[^>]*aria-colindex="(\d+)"[^>]*col-id="((?:metrics|params)\.`[^"]*)"', page)
+    return [name for _, name in sorted((int(index), name) for index, name in set(cells))]
+
+
+@pytest.mark.usefixtures("database")
+def test_a_run_opens_on_all_runs_with_their_metric_and_its_references(run, tmp_path, server):
+    code, out, err = run(*SMALL)
+    assert code == 0, err
+    page = rendered(f"{server()}/{re.search(r'then http://127.0.0.1:5000/(#.+)', out)[1]}", tmp_path)
+    assert columns(page)[:2] == ["metrics.`test/accuracy`", "metrics.`reference/majority_class/accuracy`"]
+    assert mlflow_runs(tmp_path)[0].info.run_name in page
+
+
 @pytest.mark.usefixtures("database")
 def test_a_sweep_opens_on_its_jobs_and_its_description(run, tmp_path, server):
     out = run.ok("-m", *SMALL, "group=identity,rotation", "seed=0,1")
@@ -75,9 +90,7 @@ def test_a_sweep_opens_on_its_jobs_and_its_description(run, tmp_path, server):
     page = rendered(f"{address}/{shown}", tmp_path)
     assert "Model registry" in page  # the type of page for models
     assert "Observability" not in page  # and not that for prompts
-    cells = re.findall(r'role="columnheader"[^>]*aria-colindex="(\d+)"[^>]*col-id="((?:metrics|params)\.`[^"]*)"', page)
-    columns = [name for _, name in sorted((int(index), name) for index, name in set(cells))]
-    assert columns == ["metrics.`test/accuracy`", "params.`group.name`", "params.`seed`"]
+    assert columns(page) == ["metrics.`test/accuracy`", "params.`group.name`", "params.`seed`"]
     for job in runs.values():
         assert job.info.run_name in page
 
