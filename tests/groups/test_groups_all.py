@@ -198,6 +198,7 @@ def test_small_moves_stay_within_their_limits():
 class TestProductOfInterpolatedMaps(InterpolatedContract):
     component = ProductGroup
     params = {"factors": [{"name": "translation"}, {"name": "reflection"}]}
+    wrong_shapes = []  # are errors of its factors
 
     def elements(self, seed, r=5):
         rng = np.random.default_rng(seed)  # shifts of rows only, which commute with the reflection of columns

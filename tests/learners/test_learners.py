@@ -316,8 +316,8 @@ def test_solvers_that_do_not_converge_are_warned_of_once(learner, two_classes):
         learner.fit(X, y)
     found = [one for one in found if issubclass(one.category, ConvergenceWarning)]
     assert [str(one.message) for one in found] == [
-        f"the solver stopped after max_iter={learner.max_iter} steps before it converged for "
-        "regularization=1e-09, 1e-08: give larger values, or more steps"
+        f"the solver stopped after learner.max_iter={learner.max_iter} steps before it converged for "
+        "learner.regularization=1e-09, 1e-08: give larger values, or more steps"
     ]
 
 
