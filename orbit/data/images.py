@@ -118,7 +118,7 @@ class Images(LabelledFiles):
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         size = self.resize or self.crop or self.pad
         if size is not None:
-            self._check_memory(len(files), size)  # before a picture of that size is made
+            self._check_memory(len(files), _pair(size))  # before a picture of that size is made
         shape = tuple(form["shape"]) if form else self._first(files).shape
         self._check_memory(len(files), shape)
         X = np.empty((len(files), *shape), dtype=np.float32)
