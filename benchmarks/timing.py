@@ -20,9 +20,7 @@ from runners.job.runner import Runner
 from runners.measure import figures
 from runners.measure.machine import describe_machine
 
-Compared = Literal[
-    "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "state", "encoder", "start"
-]
+Compared = Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "encoder"]
 
 
 @register("runner", "timing")
@@ -39,10 +37,8 @@ class Timing(Runner):
         second layer by fast transforms against one by a matrix. ``skeleton``:
         skeleton features against plain copies in memory. ``laplacian``: kernel
         values of the L1 distance against torch and scipy. ``lbfgs``: closed forms
-        of operator-valued least squares against scipy's L-BFGS. ``state``: features
-        with and without state that is kept between calls. ``encoder``: patch
-        features against their own matrix products and exponentials. ``start``: help,
-        refusals and the default run, as processes, against their imports. None: the sweep.
+        of operator-valued least squares against scipy's L-BFGS. ``encoder``: patch
+        features against their own matrix products and exponentials. None: the sweep.
     sweep : dict or None
         Lists of values of N (points), s (components), r (orbit size), side (pixels of
         a side of an image) and D (columns of a ridge fit). Each is varied alone, with
@@ -106,8 +102,6 @@ class Timing(Runner):
         assert self.compare is not None
         comparison = COMPARISONS[self.compare](job.plan, self.n_points, threads)
         seconds = interleaved(comparison.cases, self.rounds, job.plan.config["engine"]["progress"])
-        for name, factors in comparison.derived.items():
-            seconds[name] = sum((factor * seconds[case] for case, factor in factors.items()), np.zeros(2))
         # ratios are within a round, where both have the same load
         ratios = {label: seconds[above] / seconds[below] for label, (above, below) in comparison.ratios.items()}
         for name, value in comparison.metrics.items():

@@ -28,10 +28,11 @@ class Measure(Runner):
     ----------
     measure : one of the names below
         ``kernel_error``: relative errors of <psi(x), psi(z)> as an estimate of the exact kernel, against
-        ``approx.n_components`` (LGIKA Figure 1). ``orbit_error``: the error of the orbit average against
+        ``approx.n_components`` (Raj et al. 2017, Figure 1). ``orbit_error``: the error of the orbit average against
         ``orbit.size``, by default for each rule. ``orff_error``: the largest error of operator-valued features, or
-        their variance (ORFF Figures 1 and 6). ``skeleton_error``: four measures of error on random points (RFS
-        Figure 3). ``skeleton_locality``: which pixels occur together in a feature (RFS Figure 4).
+        their variance (Brault et al. 2016, Figures 1 and 6). ``skeleton_error``: four measures of error on random
+        points (Daniely et al. 2017, Figure 3). ``skeleton_locality``: which pixels occur together in a feature (Daniely
+        et al. 2017, Figure 4).
     options : dict or None
         Parameters of the measure. ``kernel_error`` and ``skeleton_error``: ``reference``, the orbit size of the exact
         kernel. ``orbit_error``: ``reference``, the orbit size of the reference, and ``shape``, that of random points

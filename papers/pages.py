@@ -125,7 +125,7 @@ def _provenance(item: Item, run: Gathered) -> markdown.Markdown:
     ]
     made = "; ".join([markdown.code(_common(used)), *(markdown.text(fact) for fact in facts if fact)])
     notes = [f"Departs from the paper: {item.departures[run.size]}."] if run.size in item.departures else []
-    notes += _unfinished(item, run) + [f"{one.note}." for one in used if one.note]
+    notes += _not_run_yet(item, run) + [f"{one.note}." for one in used if one.note]
     records = markdown.code(f"{FOLDER}/{run.name}*.json")
     return markdown.Markdown(" ".join([f"size={run.size}: {made}; {records}.", *map(markdown.text, notes)]))
 
@@ -141,11 +141,8 @@ def _named(name: str, values: Sequence[str]) -> str:
     return f"{name}{'s' if len(different) > 1 else ''} {', '.join(different)}" if different else ""
 
 
-def _unfinished(item: Item, run: Gathered) -> list[str]:
+def _not_run_yet(item: Item, run: Gathered) -> list[str]:
     missing = run.missing(item.parts)
-    if run.unfinished:
-        shown = "only the rows that it has are shown" if missing else "it ended after these results"
-        return [f"The run has not finished ({run.unfinished}): {shown}."]
     rows = f"{len(missing)} rows or curves" if len(missing) > 1 else "".join(missing)
     return [f"Not run yet: {rows}."] if missing else []
 

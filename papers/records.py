@@ -56,8 +56,6 @@ class PublishedRun:
     results : list of Result
     rows, curves : list of str
         What the whole experiment has, in its order, for a run of some of it (``runner.only``); else empty.
-    unfinished : str
-        How the run ended, or ``RUNNING``, if it has not finished: some rows may be missing.
     note : str
         What is not known of it, such as for figures taken from an older page.
     """
@@ -75,7 +73,6 @@ class PublishedRun:
     results: list[Result] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
     curves: list[str] = field(default_factory=list)
-    unfinished: str = ""
     note: str = ""
 
     @classmethod
@@ -102,7 +99,6 @@ class PublishedRun:
             results=[Result.unpacked(values) for values in run.folder.read_results()],
             rows=rows,
             curves=curves,
-            unfinished="" if run.finished else record.status,
         )
 
     @classmethod
@@ -192,11 +188,6 @@ class Gathered:
     def size(self) -> str:
         return self.runs[0].size
 
-    @property
-    def unfinished(self) -> str:
-        """How a run ended that has not finished."""
-        return next((run.unfinished for run in self.runs if run.unfinished), "")
-
     @cached_property
     def sources(self) -> dict[str, list[PublishedRun]]:
         """Each row and curve -> the runs that it is taken from, in the order of the experiment."""
@@ -232,12 +223,7 @@ class Gathered:
         return [run for run in self.runs if any(run is one for name in wanted for one in self.sources[name])]
 
     def missing(self, parts: Sequence[str] | None) -> list[str]:
-        """The rows and curves, of some parts or of all, that no run has; of an unfinished run, the parts."""
-        if self.unfinished:
-            # rows are fitted first, and may lack repeats until there is a curve, which has all of its results or none
-            found = {result.part for result in self.results}
-            complete = found - {TABLE} if len(found) == 1 else found
-            return ["the rest"] if parts is None else [part for part in parts if part not in complete]
+        """The rows and curves, of some parts or of all, that no run has."""
         if any(run.is_whole for run in self.runs):
             return []
         last = self.runs[-1]
@@ -262,38 +248,20 @@ def gathered(kept: Iterable[PublishedRun]) -> dict[str, Gathered]:
 
 
 def published_runs(runs: Sequence[Run], experiments: Collection[str]) -> list[tuple[PublishedRun, Run]]:
-    """Of each experiment, size and seed, the newest finished run whose figures were recorded, and newer ones of parts.
-
-    Where no run has finished, it is the newest of the others, with the rows that it has. Jobs of a sweep are such runs
-    where the sweep differs in nothing but the seed.
-    """
-    left_out = _sweeps_of_settings(runs)
+    """Of each experiment, size and seed, the newest run whose figures were recorded, and newer ones of parts."""
     found: list[tuple[PublishedRun, Run]] = []
-    ended, seen = set[tuple[str, str]](), set[str]()
-    for run in sorted(runs, key=lambda run: not run.finished):
-        key, seed = f"{run.experiment}-{run.size}", run.record.tags.get("seed", "")
-        if run.sweep in left_out or run.experiment not in experiments or (key, seed) in ended:
-            continue
-        if not run.finished and key in seen:
+    whole = set[tuple[str, str]]()
+    for run in runs:
+        key = f"{run.experiment}-{run.size}", run.record.tags.get("seed", "")
+        if run.experiment not in experiments or key in whole:
             continue
         kept = PublishedRun.of(run)
         if kept.results:
-            seen.add(key)
             if kept.is_whole:
-                ended.add((key, seed))
+                whole.add(key)
             found.append((kept, run))
     used = {id(kept) for runs in gathered(kept for kept, _ in found).values() for kept in runs.runs}
     return [(kept, run) for kept, run in reversed(found) if id(kept) in used]
-
-
-def _sweeps_of_settings(runs: Iterable[Run]) -> set[str]:
-    """The sweeps in which an experiment at one size has several settings."""
-    found: dict[tuple[str, str, str], set[frozenset[str]]] = {}
-    for run in runs:
-        if run.sweep:
-            settings = frozenset(word for word in run.record.overrides if not word.startswith(_NO_SETTINGS))
-            found.setdefault((run.sweep, run.experiment, run.size), set()).add(settings)
-    return {sweep for (sweep, _, _), settings in found.items() if len(settings) > 1}
 
 
 def read_records(folder: Path) -> dict[str, Gathered]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +17,6 @@ from papers.records import FOLDER, PublishedRun, published_runs, read_records
 from papers.runs import Run, read_runs
 from runners.job.job import Job
 from runners.job.runner import Runner, check_only
-from runners.tracking.mlflow import Tracker
 from runners.tracking.record import FIGURES
 
 
@@ -28,9 +26,8 @@ class Report(Runner):
 
     The results of the papers' experiments are kept beside the pages, as small JSON files (``records``) with their
     pictures (``figures``). A newer run replaces what is kept of its experiment, size and seed; values of several seeds
-    are shown as one mean. Of a run that has not finished, the rows that it has are kept until there is one that has.
-    Runs are read from MLflow, and from run folders where MLflow does not have them; with ``tracking.enabled=false``
-    from run folders only. The same runs give the same text.
+    are shown as one mean. Runs are read from their folders in ``outputs``, those that have finished. The same runs give
+    the same text.
 
     Parameters
     ----------
@@ -54,13 +51,12 @@ class Report(Runner):
     def run(self, job: Job) -> None:
         outputs = Path(job.plan.config["outputs"])
         folder = (outputs / "report" if self.folder is None else user_path(self.folder, "folder")).absolute()
-        tracker = Tracker.of(job.plan.config) if job.plan.config["tracking"]["enabled"] else None
-        new = publish(folder, outputs, tracker, self.only)
+        new = publish(folder, outputs, self.only)
         job.row("new results", ", ".join(new) or "none")
         job.row("pages", str(folder / "index.md"))
 
 
-def publish(folder: Path, outputs: Path, tracker: Tracker | None, only: Collection[str] | None = None) -> list[str]:
+def publish(folder: Path, outputs: Path, only: Collection[str] | None = None) -> list[str]:
     """Keep the results of the papers in a folder, and write the pages there.
 
     Parameters
@@ -68,8 +64,6 @@ def publish(folder: Path, outputs: Path, tracker: Tracker | None, only: Collecti
     folder : Path
     outputs : Path
         The folder with the run folders.
-    tracker : Tracker or None
-        None reads run folders only.
     only : collection of str, or None
         Names of the experiments whose results are read.
 
@@ -81,20 +75,17 @@ def publish(folder: Path, outputs: Path, tracker: Tracker | None, only: Collecti
     Raises
     ------
     InputError
-        For a tracking server that cannot be reached, or a folder that cannot be written.
+        For a folder that cannot be written.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        found = published_runs(read_runs(outputs, tracker, Path(scratch)), only or repeated())
-        try:
-            (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-            finished = {name for name, earlier in read_records(folder).items() if not earlier.unfinished}
-            new = [(kept, run) for kept, run in found if not kept.unfinished or kept.name not in finished]
-            for kept, run in new:
-                _write(kept, run, folder)
-            write_pages(folder)
-        except OSError as error:
-            raise InputError(f"runner.folder: cannot write to {folder} ({error.strerror})") from error
-    return sorted({kept.name for kept, _ in new})
+    found = published_runs(read_runs(outputs), only or repeated())
+    try:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        for kept, run in found:
+            _write(kept, run, folder)
+        write_pages(folder)
+    except OSError as error:
+        raise InputError(f"runner.folder: cannot write to {folder} ({error.strerror})") from error
+    return sorted({kept.name for kept, _ in found})
 
 
 def write_pages(folder: Path) -> None:

@@ -70,7 +70,7 @@ def test_of_a_configuration_file(content, expected, tmp_path):
     file.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def read() -> None:
-        check_files(CONF, file.parent.parent)
+        check_files(CONF)
         plan(composed(f"hydra.searchpath=[file://{tmp_path}/mine]", "experiment=mine"))
 
     with pytest.raises(Exception) as error:  # noqa: PT011  of many kinds, which bad_input tells from defects

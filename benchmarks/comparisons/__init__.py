@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 from benchmarks.comparisons.base import Comparison
 from benchmarks.comparisons.encoders import encoder
-from benchmarks.comparisons.kept_state import state
 from benchmarks.comparisons.learners import lbfgs, path
 from benchmarks.comparisons.maps import hadamard, laplacian, skeleton
 from benchmarks.comparisons.orbit_average import against_scipy, direct, spectral
-from benchmarks.comparisons.processes import start
 from runners.config.plan import Plan
 
 #: ``runner.compare`` -> function of the plan, the number of points and of threads.
@@ -21,9 +19,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "hadamard": hadamard,
     "laplacian": laplacian,
     "lbfgs": lbfgs,
-    "state": state,
     "encoder": encoder,
-    "start": start,
 }
 
 #: ``runner.compare`` -> the components that a comparison is about, by their kinds.

@@ -28,14 +28,11 @@ class Comparison:
         Label -> names of the cases in the numerator and the denominator.
     metrics : dict of str to float
         Other measurements, such as errors, by flat names.
-    derived : mapping of str to mapping
-        Name of a further case -> cases, and the factors with which their seconds are summed.
     """
 
     cases: Mapping[str, Callable[[], object]]
     ratios: Mapping[str, tuple[str, str]]
     metrics: dict[str, float] = field(default_factory=dict)
-    derived: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def images(plan: Plan, n_points: int, side: int = _SIDE) -> np.ndarray:

@@ -35,7 +35,7 @@ class KernelError(Quantity):
 
     References
     ----------
-    LGIKA Figure 1
+    Raj et al. 2017, Figure 1
     """
 
     parts: ClassVar[Mapping[str, str]] = {
@@ -86,7 +86,7 @@ class SkeletonError(KernelError):
 
     References
     ----------
-    RFS Figure 3
+    Daniely et al. 2017, Figure 3
     """
 
     parts: ClassVar[Mapping[str, str]] = {

@@ -32,7 +32,7 @@ class SkeletonLocality(Quantity):
 
     References
     ----------
-    RFS Figure 4
+    Daniely et al. 2017, Figure 4
     """
 
     parts: ClassVar[Mapping[str, str]] = dict.fromkeys(("within 2 pixels", "beyond 12 pixels"), "mean correlation")

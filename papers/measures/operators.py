@@ -33,7 +33,7 @@ class OperatorError(Quantity):
 
     References
     ----------
-    ORFF Figures 1 and 6
+    Brault et al. 2016, Figures 1 and 6
     """
 
     parts: ClassVar[Mapping[str, str]] = {"error": "largest error", "variance": "variance"}

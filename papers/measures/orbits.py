@@ -21,7 +21,7 @@ class OrbitError(Quantity):
 
     psi is the average over a fine rule. Frequencies and landmarks are the
     same for every r and rule, so the error is that of the orbit average alone
-    (for random elements, LGIKA's proposition on r bounds it by 1/sqrt(r)).
+    (for random elements, Raj et al.'s proposition on r bounds it by 1/sqrt(r)).
     Deterministic rules get a random phase in each repeat where they have one.
 
     Parameters

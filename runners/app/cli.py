@@ -52,62 +52,66 @@ _exit_code = 0  # of the last job run in this process
 
 def main() -> int:
     """Run the command line, and return the exit code."""
+    global _exit_code
+    _exit_code = 0
+    _prepare()
     try:
-        return _main()
+        try:
+            if (own := _asked_to_run(sys.argv[1:])) is None:
+                return 0
+            with _own_folder(), nothing_kept():
+                hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
+        except KeyboardInterrupt as error:
+            _let_go(error)
+            close_sweep(interrupted=True)
+            print("interrupted; finished results are kept", file=sys.stderr)
+            return INTERRUPTED
+        except BrokenPipeError:  # whoever read the output has stopped, as `| head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush it
+            return 1
+        except Exception as error:
+            return _failed(error)
+        code = close_sweep(ended=True)
+        return _exit_code if code is None else code
     except KeyboardInterrupt:  # while the results of a sweep, or of what was interrupted, were completed
         print("interrupted; the next start, or runner=sync, uploads what is missing", file=sys.stderr)
         return INTERRUPTED
 
 
-def _main() -> int:
-    global _exit_code
-    _exit_code = 0
+def _asked_to_run(arguments: list[str]) -> Path | None:
+    """The folder of configuration files, with Hydra ready to compose; None if the request was another, and answered."""
+    if arguments[:1] == ["init"]:
+        print(project.init(arguments[1:]), flush=True)
+        return None
+    own, folders = config_dirs.own(), [*config_dirs.of_plugins(), *config_dirs.added(arguments)]
+    if (topic := info.requested(arguments)) is not None:
+        print(info.describe_topic(topic, own, *folders), flush=True)
+        return None
+    check_arguments(arguments)
+    check_environment()
+    check_files(own)
+    register_schemas(own, *folders)
+    return own
+
+
+def _failed(error: Exception) -> int:
+    """Close the sweep, and report an error that no job has reported."""
+    folder = open_folder()
+    close_sweep(refused=bad_input(error) is not None)
+    if (lost := processes.lost(error)) is not None:
+        return _report(lost)
+    if isinstance(error, OSError) and not is_configuration_error(error):  # of Hydra's creation of the run folder
+        return _report(cannot_write(error.filename or folder or "the run folder", error))
+    return _report(error)
+
+
+def _prepare() -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     if os.path.expanduser("~") == "~":  # a number without a name, as in containers: MLflow's import needs a home
         os.environ["HOME"] = os.devnull  # in which nobody can write
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: no locale has all characters
     processes.end_on_signals()
-    try:
-        code = _start()
-    except KeyboardInterrupt as error:
-        _let_go(error)
-        close_sweep(interrupted=True)
-        print("interrupted; finished results are kept", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:  # whoever read the output has stopped, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush at its end
-        return 1
-    except Exception as error:
-        folder = open_folder()
-        close_sweep(refused=bad_input(error) is not None)
-        if (lost := processes.lost(error)) is not None:
-            return _report(lost)
-        if isinstance(error, OSError) and not is_configuration_error(error):
-            # a job reports its own errors, so this one is from Hydra's creation of the run folder
-            return _report(cannot_write(error.filename or folder or "the run folder", error))
-        return _report(error)
-    if code is None:
-        code = close_sweep(ended=True)
-    return _exit_code if code is None else code
-
-
-def _start() -> int | None:
-    """Run the jobs, and return None; or answer another request, and return the exit code."""
-    if sys.argv[1:2] == ["init"]:
-        print(project.init(sys.argv[2:]), flush=True)
-        return 0
-    own, folders = config_dirs.own(), [*config_dirs.of_plugins(), *config_dirs.added(sys.argv[1:])]
-    if (topic := info.requested(sys.argv[1:])) is not None:
-        print(info.describe_topic(topic, own, *folders), flush=True)
-        return 0
-    check_arguments(sys.argv[1:])
-    check_environment()
-    check_files(own, *folders)
-    register_schemas(own, *folders)
-    with _own_folder(), nothing_kept():
-        hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
-    return None
 
 
 @contextlib.contextmanager
@@ -131,7 +135,21 @@ def run_job(cfg: DictConfig) -> float:
     global _exit_code
     try:
         with processes.job(), _logged_warnings(), _folder_of_command():
-            return _run_job(cfg) if _is_kept(cfg) else _dry_run(cfg)
+            if cfg.dry_run and SWEEP_ENV not in os.environ:
+                return _dry_run(cfg)
+            folder, record = _begun(cfg)
+            pending = Pending(Path(cfg.outputs))
+            marker = pending.add(folder.path)
+            with contextlib.ExitStack() as afterwards, _recorded(folder, record):
+                afterwards.callback(_complete, pending, marker, folder)
+                _check(cfg)
+                if cfg.dry_run:
+                    raise InputError(
+                        "dry_run: expected one value for all jobs of a sweep, give it once, on the command line"
+                    )
+                from runners.app import run  # here, because it imports all components, which takes seconds
+
+                return run.run(cfg, folder, record, afterwards)
     except ranks.ShareDone:
         return math.nan
     except Exception as error:
@@ -150,16 +168,15 @@ def _folder_of_command() -> contextlib.AbstractContextManager[None]:
     return contextlib.chdir(hydra_config.runtime.cwd) if hydra_config.job.chdir else contextlib.nullcontext()
 
 
-def _is_kept(cfg: DictConfig) -> bool:
-    """Whether the job is recorded: all but dry runs, and a dry run in a sweep of others, which is refused."""
-    return not cfg.dry_run or SWEEP_ENV in os.environ
+def _check(cfg: DictConfig) -> None:
+    config = resolved(cfg)
+    check_settings(config)
+    check_place(config["dataset"], config["runner"]["name"])
 
 
 def _dry_run(cfg: DictConfig) -> float:
     cfg.engine.progress = False
-    config: Any = resolved(cfg)
-    check_settings(config)
-    check_place(config["dataset"], config["runner"]["name"])
+    _check(cfg)
     from runners.app import run
 
     run.dry_run(cfg)
@@ -176,7 +193,8 @@ def _check_is_free(folder: RunFolder) -> None:
             raise InputError(f"hydra.run.dir: expected a folder without files of others, found {path.absolute()}")
 
 
-def _run_job(cfg: DictConfig) -> float:
+def _begun(cfg: DictConfig) -> tuple[RunFolder, Record]:
+    """The folder of a job, and its record."""
     hydra_config = HydraConfig.get()
     multirun = SWEEP_ENV in os.environ
     folder, overrides = RunFolder(Path(hydra_config.runtime.output_dir)), given(hydra_config.overrides.task)
@@ -192,18 +210,7 @@ def _run_job(cfg: DictConfig) -> float:
     folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in overrides))
     if multirun:
         log.info("job %d: %s", record.job, " ".join(overrides))
-    pending = Pending(Path(cfg.outputs))
-    marker = pending.add(folder.path)
-    with contextlib.ExitStack() as afterwards, _recorded(folder, record):
-        afterwards.callback(_complete, pending, marker, folder)
-        config: Any = resolved(cfg)
-        check_settings(config)
-        check_place(config["dataset"], config["runner"]["name"])
-        if cfg.dry_run:
-            raise InputError("dry_run: expected one value for all jobs of a sweep, give it once, on the command line")
-        from runners.app import run  # here, because it imports all components, which takes seconds
-
-        return run.run(cfg, folder, record, afterwards)
+    return folder, record
 
 
 @contextlib.contextmanager

@@ -16,8 +16,7 @@ import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -142,59 +141,36 @@ class ProcessLauncher(JobLauncher):
 
     @contextlib.contextmanager
     def _opened(self, n_processes: int) -> Iterator[Submit]:
-        workers, idle = list[_Worker](), deque[_Worker]()
-
-        def run(worker: _Worker, job: tuple[Any, ...]) -> int:
-            code = worker.run(job)
-            idle.append(worker)
-            return code
+        pools, idle = list[ProcessPoolExecutor](), deque[ProcessPoolExecutor]()
 
         def submit(*job: Any) -> Future[int]:
-            while idle and not idle[-1].process.is_alive():
-                idle.pop()
-            if not idle:
-                workers.append(_Worker())
-                idle.append(workers[-1])
-            return waiting.submit(run, idle.pop(), job)
-
-        with ThreadPoolExecutor(n_processes) as waiting:
+            if not idle:  # a pool of one process each, because a pool ends when one of its processes dies
+                pools.append(ProcessPoolExecutor(1, multiprocessing.get_context("spawn")))
+                idle.append(pools[-1])
+            pool = idle.pop()
             try:
-                yield submit
-            finally:
-                for worker in workers:
-                    worker.process.terminate()
-                for worker in workers:
-                    worker.end()
+                future = pool.submit(work, *job)
+            except BrokenExecutor as error:  # its process has died between two jobs
+                future = Future()
+                future.set_exception(error)
+            future.add_done_callback(lambda done: idle.append(pool) if done.exception() is None else None)
+            return future
 
-
-class _Worker:
-    """A process that runs one job after the other."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,))
-        self.process.start()
-        theirs.close()
-
-    def run(self, job: tuple[Any, ...]) -> int:
-        """The exit code of a job. Raises ``EOFError`` or ``OSError`` if the process died."""
-        self._connection.send(job)
-        return self._connection.recv()
-
-    def end(self) -> None:
-        """Wait until the process, which was told to end, has written what it has."""
-        self.process.join(GRACE_S)
-        self.process.kill()
-        self.process.join()
-
-
-def _serve(jobs: Connection) -> None:
-    code = 0
-    with contextlib.suppress(EOFError, KeyboardInterrupt):  # at the end of the sweep
-        while code != cli.INTERRUPTED:
-            code = work(*jobs.recv())
-            jobs.send(code)
+        try:
+            yield submit
+        except BaseException:
+            for pool in pools:
+                pool.shutdown(wait=False, cancel_futures=True)
+            time.sleep(_POLL_S)  # in which idle processes end
+            busy = multiprocessing.active_children()
+            for process in busy:
+                process.terminate()
+            for process in busy:  # which write what they have
+                process.join(GRACE_S)
+                process.kill()
+            raise
+        for pool in pools:
+            pool.shutdown()
 
 
 class SubmititLauncher(JobLauncher):

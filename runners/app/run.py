@@ -22,16 +22,13 @@ from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.measure.machine import environment_tags, peak_memory_mb
 from runners.measure.metrics import MAIN_METRICS
-from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
+from runners.tracking.identity import add_fingerprints, in_common, other_code
 from runners.tracking.mlflow import Tracker
-from runners.tracking.pending import Marker
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.recovery import recover
 from runners.tracking.sweep import PARENT_ENV, SHARES_ENV, SWEEP_ENV
 
 log = logging.getLogger(__name__)
-
-_WAIT_S = 1.0
 
 
 def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:
@@ -47,7 +44,30 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
         Gets the calls that need the final record.
     """
     with distributed.job(cfg.engine.device):
-        return _run(cfg, folder, record, afterwards)
+        plan_ = plan(cfg)
+        folder.write_config(plan_.config, plan_.defaults)
+        _warn_of_size(cfg.size)
+        runner = plan_.component("runner")
+        _fill_in(record, plan_, runner, folder)
+        job = Job(plan_, folder, record)
+        tracker = _tracker(plan_) if runner.tracked else None
+        is_done = False
+        if tracker is not None:
+            tracker.mark(folder)  # before MLflow knows the run, which the next start must end if this process dies
+            is_done = plan_.resumes and _is_done(job, tracker)
+        if plan_.resumes and distributed.of_the_first(is_done):
+            distributed.end_other_processes()
+            return _main_metric(job)
+        if tracker is not None:
+            afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is ended
+            tracker.begin(record, folder)
+        processor = time.process_time()
+        with job.stage("total"), features_cached(job, runner, shared=SHARES_ENV in os.environ):
+            runner.run(job)
+        job.log_metrics({"time/processor_s": time.process_time() - processor, "memory/peak_mb": peak_memory_mb()})
+        record.status = "FINISHED"
+        _show(job, tracker)
+        return _main_metric(job)
 
 
 def dry_run(cfg: DictConfig) -> None:
@@ -62,33 +82,6 @@ def dry_run(cfg: DictConfig) -> None:
     for estimate in estimates:
         if estimate.refused:
             raise InputError(f"{estimate.label}: {estimate.refused}")
-
-
-def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:
-    plan_ = plan(cfg)
-    folder.write_config(plan_.config, plan_.defaults)
-    _warn_of_size(cfg.size)
-    runner = plan_.component("runner")
-    _fill_in(record, plan_, runner, folder)
-    job = Job(plan_, folder, record)
-    tracker = _tracker(plan_) if runner.tracked else None
-    is_done = False
-    if tracker is not None:
-        marker = tracker.mark(folder)  # before MLflow knows the run, which the next start must end if this process dies
-        is_done = plan_.resumes and _is_done(job, tracker, marker)
-    if plan_.resumes and distributed.of_the_first(is_done):
-        distributed.end_other_processes()
-        return _main_metric(job)
-    if tracker is not None:
-        afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is interrupted
-        tracker.begin(record, folder)
-    processor = time.process_time()
-    with job.stage("total"), features_cached(job, runner, shared=SHARES_ENV in os.environ):
-        runner.run(job)
-    job.log_metrics({"time/processor_s": time.process_time() - processor, "memory/peak_mb": peak_memory_mb()})
-    record.status = "FINISHED"
-    _show(job, tracker)
-    return _main_metric(job)
 
 
 def _fill_in(record: Record, plan_: Plan, runner: Runner, folder: RunFolder) -> None:
@@ -122,21 +115,22 @@ def _warn_of_size(size: str) -> None:
     log.warning("size=%s has no effect: %s", size, reason)
 
 
-def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
+def _is_done(job: Job, tracker: Tracker) -> bool:
     """Whether this run is skipped, because an earlier run of the same configuration has finished."""
     record = job.record
-    while not tracker.markers.claim(marker, identity(record)):
-        log.info("waiting for another process that runs this configuration")
-        time.sleep(_WAIT_S)
     recover(tracker.outputs, tracker)  # the others' results must be in MLflow, or be ended, before it is asked
     done = tracker.finished(record)
-    if done is None or done.run_id is None:
+    if done is None:
         return False
-    record.status, record.run_id, record.skipped = "SKIPPED", done.run_id, in_common(record, done)
+    record.status, record.run_id, record.skipped = (
+        "SKIPPED",
+        done.info.run_id,
+        in_common(record, done.info.run_id, done.data.tags),
+    )
     log.info("skipped: %s", record.skipped)
-    if (difference := other_code(record, done)) is not None:
+    if (difference := other_code(record, done.info.run_id, done.data.tags)) is not None:
         log.warning("%s", difference)
-    job.log_metrics(tracker.metrics(done.run_id))
+    job.log_metrics(dict(done.data.metrics))
     return True
 
 

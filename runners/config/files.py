@@ -1,9 +1,7 @@
-"""Checks of configuration files before Hydra reads them."""
+"""Checks of configuration files as Hydra reads them."""
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,9 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import Container, DictConfig, Node, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from omegaconf.resolvers import oc
-from yaml import YAMLError
 
 from orbit.core.errors import InputError
-from runners.config.config_dirs import text_of
 from runners.config.messages import shown
 from runners.config.schema import KINDS, SECTIONS
 
@@ -27,28 +22,22 @@ _load = FileConfigSource.load_config
 _KEYS_OF_CODE = "_target_", "()", "class"
 _FILES_THAT_NAME_CODE = "config.yaml", "hydra/job_logging/orbit.yaml"
 
-# A text that may have one of these keys: as they are, spelt with a backslash, or the common word as a key or an anchor.
-_MAY_NAME_CODE = re.compile(
-    r"""_target_|\(\)|\\|[&!]\S*\s+['"]?class\b|(?m:^|[{,\[?-])\s*['"]?class['"]?\s*(?:\#[^\n]*\s*)*:"""
-)
 
+def check_files(config_dir: Path) -> None:
+    """From now on, raise InputError for a file that names code to run, which two files of ``config_dir`` alone may.
 
-def check_files(config_dir: Path, *added: Path) -> None:
-    """Raise InputError if a configuration file names code to run, which two files of ``config_dir`` alone may.
-
-    A file from somebody else may choose components and values; Hydra would also build any object that it names. Files
-    in other folders, to which links and defaults lists can lead, are checked when Hydra reads them.
+    A file from somebody else may choose components and values; Hydra would also build any object that it names.
     """
     own = {(config_dir / name).resolve() for name in _FILES_THAT_NAME_CODE}
-    for path in sorted(path for folder in (config_dir, *added) for path in folder.rglob("*.yaml") if path.is_file()):
-        _check_file(path, own)
 
     def load_checked(source: FileConfigSource, config_path: str) -> ConfigResult:
-        path = Path(os.path.join(source.path, f"{config_path.removesuffix('.yaml')}.yaml"))
-        if path.is_file():
-            _check_file(path, own)
         loaded = _load(source, config_path)
-        loaded.header = source._get_header_dict(text_of(path))  # Hydra misses one after a byte order mark
+        path = Path(source.path, f"{config_path.removesuffix('.yaml')}.yaml").absolute()
+        content = OmegaConf.to_container(loaded.config)
+        if path.resolve() not in own and (key := _key_of_code(content)) is not None:
+            raise InputError(
+                f"{path}: the key {key!r} names code to run, which a configuration file must not: remove it"
+            )
         if loaded.header["package"] == "_global_" and isinstance(loaded.config, DictConfig):
             _check_sections(path, loaded.config)
         return loaded
@@ -79,27 +68,10 @@ def _decoded(text: str | None, *, _parent_: Container, _node_: Node) -> Any:
     return value
 
 
-def _check_file(path: Path, own: set[Path]) -> None:
-    text = text_of(path)
-    if _MAY_NAME_CODE.search(text) and path.resolve() not in own and (key := _key_of_code(text)):
-        raise InputError(
-            f"{path.absolute()}: the key {key!r} names code to run, which a configuration file must not: remove it"
-        )
-
-
-def _key_of_code(text: str) -> str | None:
-    """The first key of a YAML text by which Hydra or Python's logging builds objects; None if there is none."""
-    try:
-        remaining: list[Any] = [OmegaConf.to_container(OmegaConf.create(text))]
-    except (OmegaConfBaseException, YAMLError, ValueError, RecursionError):
-        return None  # Hydra reports it, if the file is used
-    while remaining:
-        node = remaining.pop()
-        if isinstance(node, dict):
-            found = [str(key) for key in node if str(key).strip() in _KEYS_OF_CODE]
-            if found:
-                return found[0]
-            remaining += node.values()
-        elif isinstance(node, list):
-            remaining += node
-    return None
+def _key_of_code(node: Any) -> str | None:
+    """The first key in dictionaries and lists by which Hydra or Python's logging builds objects; None without one."""
+    if isinstance(node, dict):
+        found = next((str(key) for key in node if str(key).strip() in _KEYS_OF_CODE), None)
+        return found or _key_of_code([*node.values()])
+    parts = map(_key_of_code, node) if isinstance(node, list) else ()
+    return next(filter(None, parts), None)

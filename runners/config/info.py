@@ -28,21 +28,7 @@ _EVERYTHING = "components"
 
 _WIDTH = 100
 
-# The papers by the initials of their titles, as docstrings name them, before the number of an equation or figure.
-_PAPERS = {
-    "LGIKA": "Raj et al. 2017",
-    "GICDF": "Mroueh et al. 2015",
-    "RFS": "Daniely et al. 2017",
-    "ORFF": "Brault et al. 2016",
-}
-_PAPER = re.compile(
-    rf"\b({'|'.join(_PAPERS)}) "
-    r"(?=eqs?\.|section|figure|table|definition|theorem|appendix|example|proposition|lemma|remark|comment)",
-    re.IGNORECASE,
-)
-
-# Python's values, but not in quotes, where they are texts.
-# Values as Python writes them -> as on the command line and in configuration files.
+# Values as Python writes them -> as on the command line; in quotes they are texts.
 _LITERALS = {"None": "null", "True": "true", "False": "false"}
 _VALUE = re.compile(rf"(?<!')\b({'|'.join(_LITERALS)})\b(?!')")
 
@@ -112,14 +98,13 @@ def _comment(path: Path) -> str:
 
 
 def _in_words(text: str) -> str:
-    """The text of a docstring for a terminal: without markup, values as on the command line, papers by their authors.
+    """The text of a docstring for a terminal: without markup, values as on the command line.
 
-    >>> _in_words("None is ``auto``, as in :class:`~orbit.approx.rf.RandomFourier` (LGIKA eq. 3).")
-    'null is auto, as in RandomFourier (Raj et al. 2017, eq. 3).'
+    >>> _in_words("None is ``auto``, as in :class:`~orbit.approx.rf.RandomFourier`.")
+    'null is auto, as in RandomFourier.'
     """
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "")
-    text = _VALUE.sub(lambda found: _LITERALS[found[0]], text)
-    return _PAPER.sub(lambda found: f"{_PAPERS[found[1].upper()]}, ", text)
+    return _VALUE.sub(lambda found: _LITERALS[found[0]], text)
 
 
 def _component(title: str, described: Signature, own: dict[str, Any], prefix: str) -> str:

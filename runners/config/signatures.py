@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -16,16 +17,15 @@ import os
 import re
 import sys
 import time
-import types
-import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, Literal, Union
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Union
 
 import orbit
-from orbit.core.params import Parameter, Range, config_fields
+from orbit.core.models import read, write_model
+from orbit.core.params import Parameter, config_fields
 from orbit.registry import check_known, classes, plugins
-from runners.config import cache
 
 #: The configuration groups whose choices are registered components.
 KINDS = (
@@ -43,13 +43,7 @@ _ENTRY = re.compile(r"^(\w[^\n:]*?)(?: :[^\n]*)?\n((?:[ \t]+[^\n]*\n|\n)*)", re.
 _REFERENCES = re.compile(r"^References\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.DOTALL | re.MULTILINE)
 _ROLE = re.compile(r":\w+:`~?(?:\w+\.)*(\w+)`")  # a cross-reference of Sphinx
 
-_TYPES: dict[str, Any] = {
-    **{each.__name__: each for each in (int, float, str, bool, list, dict)},
-    **{"None": type(None), "Any": Any},
-}
-_NAMES = {each: name for name, each in _TYPES.items()}
-
-_KEY = [sys.version, sys.prefix, str(sys.flags.optimize), orbit.__file__, __file__]  # python -OO has no docstrings
+_FILE = "signatures.pkl"
 
 
 @dataclass(frozen=True)
@@ -202,21 +196,36 @@ def _kept() -> dict[str, dict[str, Signature]] | None:
 
 @functools.cache
 def _read() -> dict[str, dict[str, Signature]] | None:
+    """What a process of this version wrote, if no file has changed since and there are no other packages."""
     try:
-        content = cache.read(_KEY)
-        if content["plugins"] != _plugins():
-            return None
-        kinds = content["kinds"].items()
-        return {kind: {name: _decoded(value) for name, value in known.items()} for kind, known in kinds}
-    except (LookupError, TypeError, ValueError, AttributeError):  # nothing, or nothing of this version
+        found, stamps, kinds = read(_folder(), name=_FILE)
+        return kinds if found == _plugins() and all(_stamp(file) == stamp for file, stamp in stamps.items()) else None
+    except Exception:  # it is missing, damaged, or not of this user
         return None
 
 
 def _write(since_ns: int) -> None:
+    """Keep the signatures; not where that is impossible, nor if a file has changed since its import began."""
     known = {kind: [kind] if kind in _SINGLE else names(kind) for kind in (*KINDS, *_SINGLE)}
-    with contextlib.suppress(LookupError, TypeError):  # an annotation that JSON does not have
-        content = {kind: {name: _encoded(signature(kind, name)) for name in known[kind]} for kind in known}
-        cache.write(_KEY, {"plugins": _plugins(), "kinds": content}, _sources(known), since_ns)
+    kinds = {kind: {name: signature(kind, name) for name in known[kind]} for kind in known}
+    with contextlib.suppress(OSError, RuntimeError):  # the last for a user without a home
+        stamps = {file: _stamp(file) for file in _sources(known)}
+        if all(changed_ns < since_ns or os.path.isdir(file) for file, (changed_ns, _) in stamps.items()):
+            _folder().mkdir(parents=True, exist_ok=True)
+            write_model(_folder(), (_plugins(), stamps, kinds), _FILE)
+
+
+def _folder() -> Path:
+    """The cache folder of this user for this Python, this orbit, and its docstrings, of which -OO has none."""
+    key = repr([sys.version, sys.prefix, sys.flags.optimize, orbit.__file__, __file__])
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return folder / "orbit" / hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def _stamp(file: str) -> tuple[int, int]:
+    """Time of modification in ns since the epoch, and size in bytes."""
+    found = os.stat(file)
+    return found.st_mtime_ns, found.st_size
 
 
 def _plugins() -> list[str]:
@@ -239,40 +248,3 @@ def _sources(known: Mapping[str, list[str]]) -> set[str]:
     loaded = [module for name, module in sys.modules.items() if name.partition(".")[0] in packages]
     files = {str(module.__file__) for module in loaded if getattr(module, "__file__", None)}
     return files | {os.path.dirname(file) for file in files if os.path.basename(file) == "__init__.py"}
-
-
-def _encoded(made: Signature) -> dict[str, Any]:
-    parameters = {key: [_encoded_annotation(p.annotation), p.default] for key, p in made.parameters.items()}
-    return vars(made) | {"parameters": parameters}
-
-
-def _decoded(value: dict[str, Any]) -> Signature:
-    parameters = {key: Parameter(_annotation(a), default) for key, (a, default) in value["parameters"].items()}
-    return Signature(**value | {"parameters": parameters})
-
-
-def _encoded_annotation(annotation: Any) -> Any:
-    """An annotation in JSON's types: the name of a type, or a form with its arguments."""
-    if annotation in _NAMES:
-        return _NAMES[annotation]
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Literal:
-        return ["literal", *arguments]
-    if origin is Annotated:
-        inner, bounds = arguments
-        return ["range", _encoded_annotation(inner), asdict(bounds)]
-    form = "union" if origin in (Union, types.UnionType) else _NAMES[origin]
-    return [form, *map(_encoded_annotation, arguments)]
-
-
-def _annotation(encoded: Any) -> Any:
-    if isinstance(encoded, str):
-        return _TYPES[encoded]
-    form, *arguments = encoded
-    if form == "literal":
-        return Literal[tuple(arguments)]
-    if form == "range":
-        inner, bounds = arguments
-        return Annotated[_annotation(inner), Range(**bounds)]
-    parts = tuple(map(_annotation, arguments))
-    return Union[parts] if form == "union" else _TYPES[form][parts]  # noqa: UP007

@@ -1,7 +1,8 @@
-"""What fits take, measured: two small fits of the same plan, extrapolated to all points and components.
+"""What fits take, measured: small fits of the same plan, extrapolated to all points and components.
 
 The time of a map grows with its components, that of its fit with their cube where a matrix of landmarks is factorised,
-and that of a solver with n D min(n, D). What does not grow, such as moving points, is the difference of two sizes.
+and what does not grow, such as moving points, is the difference of two sizes. That of a learner grows with the
+operations that it names.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from orbit.core.memory import size_text
 from orbit.data import Dataset
@@ -29,12 +29,12 @@ from runners.job.memory import Part, refusal, stages
 
 T = TypeVar("T")
 
-# Components of the two small fits, and training points of the smaller and the larger one.
+# Components of the two small fits, and training points of each.
 _SIZES = 64, 256
-# Rows whose features are timed, at most: those of a few tiles.
-_ROWS = 256
-# Rows and columns of the larger problem that a learner is timed with; the smaller has half as many of both.
+# Rows and columns of the problem that a learner is timed with, at most.
 _PROBLEM = 2000, 1000
+# Sections that the times of a map do not depend on.
+_NOT_OF_MAPS = ("learner", "selection", "runner", "seed", "run_name")
 
 
 @dataclass(frozen=True)
@@ -46,41 +46,30 @@ class Fits:
 
 
 @dataclass(frozen=True)
-class _Timed:
-    """A small fit of representation, features and second layer.
+class _Costs:
+    """Seconds of a fit: of the maps before the learner, of a row of each of the two layers, and of the learner.
 
-    Attributes
-    ----------
-    fit, layer_fit : seconds of the fits of features and second layer
-    row, layer_row : seconds of a row of features, and of the second layer
-    columns, width : columns of the features and of the second layer
+    ``columns`` are those of the first layer, ``width`` those that the learner takes.
     """
 
     fit: float
-    layer_fit: float
     row: float
-    layer_row: float
+    layer: float
     columns: int
     width: int
+    learner: float = 0.0
 
-
-@dataclass(frozen=True)
-class _Costs:
-    """Seconds of one fit of a plan to ``n`` points: before the features, of a row of features, of the learner."""
-
-    fit: float
-    row: float
-    learner: float
-    columns: int
-    width: int
+    def of(self, n: float) -> float:
+        """Seconds of the maps for ``n`` rows of features."""
+        return self.fit + n * (self.row + self.layer)
 
 
 class Measurements:
     """Estimates of plans; small fits of plans that differ in sizes and learner alone are made once."""
 
     def __init__(self) -> None:
-        self._maps: dict[str, list[_Timed]] = {}
-        self._learners: dict[str, list[tuple[float, float]]] = {}
+        self._maps: dict[str, _Costs] = {}
+        self._learners: dict[str, float] = {}
 
     def estimate(self, plan: Plan, data: Dataset) -> Estimate:
         """What the fit of a plan takes, with the fits of its inner validation and the prediction of the test points."""
@@ -94,7 +83,7 @@ class Measurements:
         variants = [plan.without_selection(point) for point in points] or [plan]
         finals = [self._costs(variant, data, n) for variant in variants]
         passes, notes = _passes(variants[0], data, finals[0].width)
-        seconds = max(cost.fit + cost.row * (passes * n + len(data.X_test)) + cost.learner for cost in finals)
+        seconds = max(cost.of(passes * n + len(data.X_test)) + cost.learner for cost in finals)
         inner = 0
         if points:
             splits = selection.splits(data, plan.seed("selection"))
@@ -123,70 +112,60 @@ class Measurements:
             paths = alike([without_path_parameter(plan, data.task, j) for j, plan in enumerate(same)])
             for fit, validation in splits:
                 cost = self._costs(same[0], data, len(fit))
-                seconds += cost.fit + cost.row * (len(fit) + len(validation)) + len(paths) * cost.learner
+                seconds += cost.of(len(fit) + len(validation)) + len(paths) * cost.learner
         return seconds
 
     def _costs(self, plan: Plan, data: Dataset, n: int) -> _Costs:
         """The seconds of a plan without selection, fitted to ``n`` points."""
-        small, large = self._timed(plan, data)
-        s, t = _sizes(plan, data)
-        wanted = _wanted(plan, "approx", n)
+        wanted = plan.config["approx"].get("n_components", n)  # an exact kernel grows with its points
+        s, t = (min(size, wanted) for size in _SIZES)
+        small, large = self._small_fit(plan, data, s), self._small_fit(plan, data, t)
         columns = round(_line(s, small.columns, t, large.columns, wanted))
+        width = plan.hyper().n_columns(n, columns)
         power = 3 if plan.approx().min_fit_points(n) else 1
         fit = _line(s**power, small.fit, t**power, large.fit, wanted**power)
         row = _line(s, small.row, t, large.row, wanted)
-        width = columns
-        if plan.config["hyper"]["name"] != "linear":
-            u = _wanted(plan, "hyper", n)
-            width = round(large.width * u / min(u, _SIZES[1]))
-            grown = width / large.width * columns / large.columns
-            fit, row = fit + large.layer_fit * grown, row + large.layer_row * grown
-        return _Costs(fit, row, self._learner_seconds(plan, data, n, width), columns, width)
+        layer = large.layer * (columns / large.columns) * (width / large.width)
+        return _Costs(fit, row, layer, columns, width, self._learner_seconds(plan, data, n, width))
 
-    def _timed(self, plan: Plan, data: Dataset) -> list[_Timed]:
-        key = _key(plan, ("learner", "selection", "runner"), ("n_components", "n_train", "n_test"))
+    def _small_fit(self, plan: Plan, data: Dataset, size: int) -> _Costs:
+        """Time the maps of a plan with at most ``size`` components on as many points, and the features of these."""
+        small = _small(plan, size)
+        key = json.dumps({k: v for k, v in small.config.items() if k not in _NOT_OF_MAPS}, sort_keys=True, default=str)
         if key not in self._maps:
-            self._maps[key] = [_small_fit(plan, data, size) for size in _sizes(plan, data)]
+            model, X, _ = _with_points(small, data, size)
+            features, layer = model["features"], model["hyper"]
+            fit, _ = _seconds(lambda: model[1:-1].fit(X))  # its transform is the first, which makes buffers
+            row, psi = _seconds(lambda: features.transform(X))
+            second, mapped = _seconds(lambda: layer.transform(psi))
+            times = max(0.0, fit - row), row / len(X), second / len(X)
+            self._maps[key] = _Costs(*times, psi.shape[1], mapped.shape[1])
         return self._maps[key]
 
     def _learner_seconds(self, plan: Plan, data: Dataset, n: int, width: int) -> float:
-        """Seconds of a learner on ``n`` rows of ``width`` columns, from two smaller fits."""
+        """Seconds of a learner on ``n`` rows of ``width`` columns, from a smaller fit: to random numbers, if it can."""
         learner = plan.learner(data.task)
         is_plain = not (learner.operator_valued or learner.takes_points or plan.approx().gives_gram)
         rows, d = min(n, _PROBLEM[0]), min(width, _PROBLEM[1])
-        key = _key(plan, ("selection", "runner"), ()) + f" {is_plain and (rows, d)}"
+        key = json.dumps([plan.config["learner"], (rows, d) if is_plain else plan.config], sort_keys=True, default=str)
         if key not in self._learners:
-            self._learners[key] = (
-                [_fit_to_random(plan, data, rows // 2, d // 2 or 1), _fit_to_random(plan, data, rows, d)]
-                if is_plain
-                else [_fit_to_features(plan, data, size) for size in _sizes(plan, data)]
-            )
-        (s, small), (t, large) = self._learners[key]
-        return _line(s, small, t, large, learner.operations(n, width))
+            made = _random_problem(plan, data, rows, d) if is_plain else _features(plan, data, min(n, _SIZES[1]))
+            seconds, fitted = _seconds(lambda: made[0].fit(*made[1:]))
+            self._learners[key] = seconds / fitted.operations(*made[1].shape)
+        return self._learners[key] * learner.operations(n, width)
 
 
 def estimated(rows: Iterable[Fits]) -> list[Estimate]:
     """The estimates of some rows; repeats that an earlier row has are not counted."""
-    rows, found = list(rows), dict[int, list[tuple[int, Estimate]]]()
-    fits, counted = list[tuple[int, Plan, int]](), dict[str, int]()
-    for i, row in enumerate(rows):
+    measurements, counted, found = Measurements(), dict[str, int](), list[Estimate]()
+    for row in rows:
+        fits = list[tuple[int, Estimate]]()
         for plan, repeats in row.plans:
-            earlier = counted.get(plan.config_hash, 0)
-            if repeats > earlier:
-                fits.append((i, plan, repeats - earlier))
+            if (new := repeats - counted.get(plan.config_hash, 0)) > 0:
+                fits.append((new, measurements.estimate(plan, plan.load())))
                 counted[plan.config_hash] = repeats
-    measurements, data = Measurements(), dict[str, Dataset]()
-    for i, plan, repeats in sorted(fits, key=lambda item: (_data_key(item[1]), item[0])):
-        key = _data_key(plan)
-        if key not in data:
-            data = {key: loaded(plan)}
-        found.setdefault(i, []).append((repeats, measurements.estimate(plan, data[key])))
-    return [_together(row.label, found.get(i, [])) for i, row in enumerate(rows)]
-
-
-def loaded(plan: Plan) -> Dataset:
-    """The data set of a plan; of a stream, points stay in files where they can."""
-    return plan.component("dataset").load(plan.seed("dataset"), lazy=plan.config["engine"]["stream"])
+        found.append(_together(row.label, fits))
+    return found
 
 
 def _small(plan: Plan, size: int) -> Plan:
@@ -196,37 +175,20 @@ def _small(plan: Plan, size: int) -> Plan:
     return plan.variant({**fewer, "selection": {"name": "none"}, "engine.progress": False})
 
 
-def _small_fit(plan: Plan, data: Dataset, size: int) -> _Timed:
-    """Time a plan with at most ``size`` components on as many points, and the features of some of them."""
-    model, X, _ = _with_points(_small(plan, size), data, size)
-    features, layer = model["features"], model["hyper"]
-    fit, _ = _seconds(lambda: features.fit(X))
-    some = X[:_ROWS]
-    features.transform(some)  # the first call makes buffers
-    row, psi = _seconds(lambda: features.transform(some))
-    layer_fit, _ = _seconds(lambda: layer.fit(psi))
-    layer_row, mapped = _seconds(lambda: layer.transform(psi))
-    return _Timed(fit, layer_fit, row / len(some), layer_row / len(some), psi.shape[1], mapped.shape[1])
-
-
-def _fit_to_features(plan: Plan, data: Dataset, size: int) -> tuple[float, float]:
-    """Operations and seconds of a fit of the learner to the features of at most ``size`` points and components."""
+def _features(plan: Plan, data: Dataset, size: int) -> tuple[Any, ...]:
+    """A learner, and the features of at most ``size`` points and components with their targets."""
     model, X, y = _with_points(_small(plan, size), data, size)
-    psi = model[1:-1].fit_transform(X)
-    seconds, _ = _seconds(lambda: model["learner"].fit(psi, y))
-    return model["learner"].operations(*psi.shape), seconds
+    return model["learner"], model[1:-1].fit_transform(X), y
 
 
-def _fit_to_random(plan: Plan, data: Dataset, n: int, d: int) -> tuple[float, float]:
-    """Operations and seconds of a fit of the learner to ``n`` random rows of ``d`` columns."""
-    learner, rng = plan.learner(data.task), np.random.default_rng(0)
+def _random_problem(plan: Plan, data: Dataset, n: int, d: int) -> tuple[Any, ...]:
+    """A learner, and ``n`` random rows of ``d`` columns with targets of the data."""
+    rng = np.random.default_rng(0)
     psi = rng.standard_normal((n, d)).astype(plan.engine().result_dtype(data.X_train))
-    y = np.asarray(data.y_train)[rng.permutation(len(data.y_train))[:n]]
-    seconds, _ = _seconds(lambda: learner.fit(psi, y))
-    return learner.operations(n, d), seconds
+    return plan.learner(data.task), psi, np.asarray(data.y_train)[rng.permutation(len(data.y_train))[:n]]
 
 
-def _with_points(plan: Plan, data: Dataset, size: int) -> tuple[Pipeline, np.ndarray, np.ndarray]:
+def _with_points(plan: Plan, data: Dataset, size: int) -> tuple[Any, np.ndarray, np.ndarray]:
     """An unfitted pipeline, and some training points in its representation with their targets."""
     rows = np.sort(np.random.default_rng(0).permutation(len(data.X_train))[:size])  # files may be ordered by class
     model = pipeline(plan, data.task)
@@ -268,28 +230,6 @@ def _seconds(call: Callable[[], T]) -> tuple[float, T]:
     return time.perf_counter() - start, result
 
 
-def _wanted(plan: Plan, kind: str, n: int) -> int:
-    """The size that the time of a map grows with: its components, or the training points of an exact kernel."""
-    return plan.config[kind].get("n_components", n)
-
-
-def _sizes(plan: Plan, data: Dataset) -> list[int]:
-    """The sizes of the small fits, in what :func:`_wanted` counts."""
-    return [min(size, _wanted(plan, "approx", len(data.X_train))) for size in _SIZES]
-
-
-def _key(plan: Plan, sections: Sequence[str], keys: Sequence[str]) -> str:
-    """The configuration without some sections, and without some keys of the others."""
-    config = {
-        name: {key: value for key, value in section.items() if key not in keys}
-        if isinstance(section, Mapping)
-        else section
-        for name, section in plan.config.items()
-        if name not in (*sections, "seed", "run_name")
-    }
-    return json.dumps(config, sort_keys=True, default=str)
-
-
 def _together(label: str, found: Sequence[tuple[int, Estimate]]) -> Estimate:
     """The estimates of a row, each with its number of repeats, as one: the sum of the times, the largest memory."""
     if not found:
@@ -302,7 +242,3 @@ def _together(label: str, found: Sequence[tuple[int, Estimate]]) -> Estimate:
 
 def _bytes(parts: Sequence[Part]) -> int:
     return sum(part.nbytes for part in parts)
-
-
-def _data_key(plan: Plan) -> str:
-    return json.dumps([plan.config["dataset"], plan.config["seed"], plan.config["engine"]["stream"]], sort_keys=True)

@@ -83,11 +83,22 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     with clock.stage("selection"):
         selected = select(plan, data)
     plan = selected.plan if selected else plan
-    model = pipeline(plan, data.task)
+    model, engine = pipeline(plan, data.task), plan.engine()
     warn_about_combinations(plan, data.X_train.ndim - 1)
-    trained, examined, problem = _fit(plan, model, data, clock, training)
+    sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
+    with clock.stage("representation"):
+        X = represented(model, data.X_train[sample], engine)
+    warn_about_points(plan, X)
+    check_fit(plan, data, X[0].size)
+    with clock.stage("fit_features"):
+        fit(model["features"], X, **targets(data, sample))
+    check_fit(plan, data, X[0].size, len(model["features"].get_feature_names_out()))
+    if engine.stream:
+        trained, examined, problem = _fit_streamed(plan, model, data, X, sample, clock, training)
+    else:
+        trained, examined, problem = _fit_at_once(model, data, X, clock)
     with clock.stage("predict"):
-        answers = all_answers(model, data.X_test, plan.engine())
+        answers = all_answers(model, data.X_test, engine)
     predicted = answers["prediction"]
     problem = problem or _constant(predicted, data, model["learner"])
     _warn_about_groups(model["learner"], data)
@@ -100,32 +111,6 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     if selected:
         metrics |= selected.metrics()
     return Fitted(model, predicted, answers.get("probability"), metrics, selected, problem)
-
-
-def _fit(
-    plan: Plan, model: Pipeline, data: Dataset, clock: Stopwatch, training: Training | None
-) -> tuple[dict[str, float], dict[str, float], str | None]:
-    """Fit a pipeline; returns metrics of training points, metrics of the features, and a problem of these or None."""
-    features, learner, engine = model["features"], model["learner"], plan.engine()
-    sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
-    with clock.stage("representation"):
-        X = represented(model, data.X_train[sample], engine)
-    warn_about_points(plan, X)
-    check_fit(plan, data, X[0].size)
-    with clock.stage("fit_features"):
-        fit(features, X, **targets(data, sample))
-    check_fit(plan, data, X[0].size, len(features.get_feature_names_out()))
-    if engine.stream:
-        _fit_streamed(plan, model, data, X, sample, clock, training)
-        # the features of a stream are not kept; those of a sample are computed again
-        seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
-        fitted_values = predict(model, data.X_train[seen], engine)
-        examined, problem = diagnose(features, X, lambda points: model["hyper"].transform(transform(features, points)))
-    else:
-        psi = _fit_at_once(model, data, X, clock)
-        seen, fitted_values = np.arange(len(X)), learner.predict(psi)
-        examined, problem = diagnose(features, X, psi)
-    return evaluate(data.task, data.y_train[seen], fitted_values), examined, problem
 
 
 def _test_metrics(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -> dict[str, float]:
@@ -166,14 +151,20 @@ def _constant(predicted: np.ndarray, data: Dataset, learner: Any) -> str | None:
     return f"{found}. Check the learner's regularization and learning rate, the kernel and the scale of the points"
 
 
-def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:
+# Metrics of training points, metrics of the features, and a problem of these or None.
+Examined = tuple[dict[str, float], dict[str, float], str | None]
+
+
+def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> Examined:
+    """Fit second layer and learner to the features of all points."""
     with clock.stage("features"):
         psi = transform(model["features"], X)
     with clock.stage("hyper"):
         psi = model["hyper"].fit_transform(psi, **targets(data))
     with clock.stage("learner"):
         model["learner"].fit(psi, data.y_train, **fit_options(model["learner"], data))
-    return psi
+    trained = evaluate(data.task, data.y_train, model["learner"].predict(psi))
+    return trained, *diagnose(model["features"], X, psi)
 
 
 def _fit_streamed(
@@ -184,7 +175,7 @@ def _fit_streamed(
     sample: np.ndarray,
     clock: Stopwatch,
     training: Training | None,
-) -> None:
+) -> Examined:
     """Fit to one batch of rows at a time. The first layer's features are cached in files for the next pass, if any.
 
     ``X`` are the rows ``sample``, in their representation, of which some are those that the second layer is fitted to.
@@ -208,6 +199,10 @@ def _fit_streamed(
                 stream.transform = features.transform_on_device
                 stream.augment = _in_representation(model["representation"], augment)
             fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
+    # the features of a stream are not kept; those of a sample are computed again
+    seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
+    trained = evaluate(data.task, data.y_train[seen], predict(model, data.X_train[seen], engine))
+    return trained, *diagnose(features, X, lambda points: hyper.transform(transform(features, points)))
 
 
 def _stay_on_device(model: Pipeline, engine: Engine) -> bool:

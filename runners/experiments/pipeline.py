@@ -69,7 +69,9 @@ def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
 
 def all_answers(model: Pipeline, X: Any, engine: Engine) -> dict[str, np.ndarray]:
     """All that the learner says of points, see :func:`~orbit.learners.answers.answers`, one batch of rows at a time."""
-    found = [answers(model[-1], transformed(model, X[rows])) for rows in _batches(model, X, engine)]
+    found = list[dict[str, np.ndarray]]()
+    for rows in _batches(model, X, engine):
+        found.append(answers(model[-1], transformed(model, X[rows])))
     return {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -133,10 +132,10 @@ class Table(Runner):
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each cell of the table, and for each line of its figures."""
-        repeats, rows = self._repeats(), list[Fits]()
+        rows = list[Fits]()
         for label, changes in self._cells().items():
-            times = sum(self._takes(label, i) for i in range(len(repeats)))
-            rows.append(Fits(label, [(plan.variant(changes | repeats[0]), times)]))
+            first, *others = self._repeats(label)
+            rows.append(Fits(label, [(plan.variant(changes | first), 1 + len(others))]))
         for curve in self._curves():
             first, *others = curve.repeats
             lines = {label: [changes | point for point in curve.points] for label, changes in curve.series.items()}
@@ -148,7 +147,7 @@ class Table(Runner):
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)
         curves = self._curves()
-        n_fits = sum(self._takes(label, i) for label in self._cells() for i in range(len(self._repeats())))
+        n_fits = sum(len(self._repeats(label)) for label in self._cells())
         n_fits += sum(len(curve.changes()) * len(curve.repeats) for curve in curves)
         progress = job.plan.progress(n_fits, "table")
         with progress, _sharing(job.plan, self.metric):
@@ -182,12 +181,9 @@ class Table(Runner):
     def _all_cells(self) -> dict[str, dict[str, Any]]:
         return _in_columns(self.rows or {}, self.columns)
 
-    def _repeats(self) -> list[dict[str, Any]]:
-        return settings(self.repeats, "runner.repeats")
-
-    def _takes(self, label: str, repeat: int) -> bool:
-        """Whether a row takes the repeat of this number."""
-        return repeat < (self.few_repeats or {}).get(label, math.inf)
+    def _repeats(self, label: str = "") -> list[dict[str, Any]]:
+        """The repeats of a row, or of the table."""
+        return settings(self.repeats, "runner.repeats")[: (self.few_repeats or {}).get(label)]
 
     def _changes(self) -> list[dict[str, Any]]:
         return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
@@ -202,31 +198,14 @@ class Table(Runner):
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
         cells = self._cells()
         results: Results = {label: [] for label in cells}
-        for labels in self._in_turn(job.plan):
-            for i, repeat in enumerate(self._repeats()):
-                for label in [label for label in labels if self._takes(label, i)]:
-                    plan = job.plan.variant(cells[label] | repeat)
-                    results[label].append(trials.fit(plan, label))
-                    self._record(job, results)
-                    job.log_result(self._result(label, results[label], settings_of(plan.config)))
-                    progress.step(trials.is_earlier)
+        for label, changes in cells.items():
+            for repeat in self._repeats(label):
+                plan = job.plan.variant(changes | repeat)
+                results[label].append(trials.fit(plan, label))
+                self._record(job, results)
+                job.log_result(self._result(label, results[label], settings_of(plan.config)))
+                progress.step(trials.is_earlier)
         return results
-
-    def _in_turn(self, base: Plan) -> list[list[str]]:
-        """Labels of rows in groups: those of a group are fitted in turn in each repeat, one group after the other.
-
-        Neighbouring rows with the same features of the first layer are a group if these depend on the training points:
-        each fold has its own, which take more room than there is for those of all folds. Other rows are fitted one by
-        one, because random features, and their inner products, are those of all folds.
-        """
-
-        cells, first = self._cells(), self._repeats()[0]
-
-        def key(label: str) -> Any:
-            plan = base.variant(cells[label] | first)
-            return plan.config | {"hyper": None, "learner": None} if plan.approx().min_fit_points(1) else label
-
-        return [[*group] for _, group in itertools.groupby(cells, key)]
 
     def _fit_curve(self, job: Job, curve: TableCurve, trials: Trials, progress: Progress) -> None:
         metric = curve.metric
@@ -269,12 +248,10 @@ class Table(Runner):
         job.log_text("table.md", self._markdown(results))
 
     def _markdown(self, results: Results) -> str:
-        header = ["", self.metric, "published", "columns", "seconds"]
-        rows = [[label, *self._figures(label, found)] for label, found in results.items() if found]
-        chosen = [_chosen(found) for found in results.values() if found]
-        if any(chosen):
-            header.append("selected")
-            rows = [[*row, cell] for row, cell in zip(rows, chosen, strict=True)]
+        header = ["", self.metric, "published", "columns", "seconds", "selected"]
+        rows = [[label, *self._figures(label, found), _chosen(found)] for label, found in results.items() if found]
+        if not any(row[-1] for row in rows):
+            header, rows = header[:-1], [row[:-1] for row in rows]
         return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
 
     def _result(self, label: str, found: list[dict[str, float]], settings: dict[str, Any]) -> Result:

@@ -164,10 +164,11 @@ def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     model, engine = pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)
     fit(model["features"], X, **targets(part))
+    psi = transform(model["features"], X)
     if len(plans) == 1:
-        _fit_learner(model, X, part)
+        _fit_learner(model, X, psi, part)
         return [model[-1].predict(transformed(model, part.X_test))]
-    psi = model["hyper"].fit_transform(transform(model["features"], X), **targets(part))
+    psi = model["hyper"].fit_transform(psi, **targets(part))
     psi_new = transformed(model, part.X_test)
     found: dict[int, np.ndarray] = {}
     for members in alike([without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
@@ -183,14 +184,14 @@ def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     return [found[i] for i in range(len(plans))]
 
 
-def _fit_learner(model: Pipeline, X: np.ndarray, part: Dataset) -> None:
+def _fit_learner(model: Pipeline, X: np.ndarray, psi: Any, part: Dataset) -> None:
     """Fit the second layer and the learner; a store in memory may have them from another fit to the same points.
 
     In nested cross-validation with given folds each training set of inner folds occurs twice: without the folds i and j
     it is that of the inner fold j for the outer fold i, and that of the inner fold i for the outer fold j.
     """
     features, hyper, learner = model["features"], model["hyper"], model["learner"]
-    psi, options = transform(features, X), fit_options(learner, part)
+    options = fit_options(learner, part)
 
     def fitted() -> tuple[Any, Any]:
         learner.fit(hyper.fit_transform(psi, **targets(part)), part.y_train, **options)

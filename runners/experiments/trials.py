@@ -6,23 +6,25 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from orbit.core.errors import InputError
-from orbit.core.files import replacing
 from orbit.data import Dataset
 from runners.config.plan import Plan
-from runners.experiments.checkpoint import checkpoint_path, damaged
+from runners.experiments.checkpoint import checkpoint_path, damaged, read_checkpoint, write_checkpoint
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.training import Training
 from runners.job.job import Job, Stopwatch
 from runners.measure.metrics import derived
-from runners.tracking.storage import writing
 
 log = logging.getLogger(__name__)
+
+# What is kept of a finished fit.
+_METRICS, _PROCESSOR, _CODE = "metrics", "processor_s", "code"
 
 
 class Trials:
@@ -94,12 +96,12 @@ class Trials:
 
     def _taken_or_fitted(self, plan: Plan, label: str) -> dict[str, float]:
         """The metrics of an earlier run, or of the fit."""
-        path, self.is_earlier = checkpoint_path(plan, ".json"), False
+        path, self.is_earlier = checkpoint_path(plan, ".fit.npz"), False
         self._files.append(path)
         code = {key: value for key, value in self._job.record.tags.items() if key.startswith(("git.", "version."))}
         if self._job.plan.resumes and path.is_file():
-            done = _FinishedFit.read(path)
-            if done.code == code:
+            earlier, earlier_s, earlier_code = _read(path)
+            if earlier_code == code:
                 changed = code.get("git.dirty") == "true"
                 log.log(
                     logging.WARNING if changed else logging.INFO,
@@ -108,14 +110,15 @@ class Trials:
                     ", whose uncommitted changes may differ" if changed else "",
                     path,
                 )
-                self._job.add_earlier(done.metrics["time/total_s"], done.processor_s)
+                self._job.add_earlier(earlier["time/total_s"], earlier_s)
                 self.is_earlier = True
-                return done.metrics
+                return earlier
             log.warning("%s: computed again, because an earlier run has it by other code (%s)", label or "a fit", path)
         processor = time.process_time()
         metrics = self._fitted(plan, label)
         processor_s = time.process_time() - processor + float(self._trainings[-1].earlier[1])
-        _FinishedFit(metrics, processor_s, code).write(path)
+        arrays = {_METRICS: json.dumps(metrics), _PROCESSOR: processor_s, _CODE: json.dumps(code)}
+        write_checkpoint(path, {key: np.array(value) for key, value in arrays.items()})
         return metrics
 
     def _fitted(self, plan: Plan, label: str) -> dict[str, float]:
@@ -135,36 +138,14 @@ class Trials:
         return metrics | seconds
 
 
-@dataclass(frozen=True)
-class _FinishedFit:
-    """What is kept of a fit until its table is complete.
-
-    Attributes
-    ----------
-    metrics : dict of str to float
-    processor_s : float
-        Processor time.
-    code : dict of str to str
-        The version of the code, as the tags of a run have it.
-    """
-
-    metrics: dict[str, float]
-    processor_s: float
-    code: dict[str, str]
-
-    @classmethod
-    def read(cls, path: Path) -> _FinishedFit:
-        try:
-            read = cls(**json.loads(path.read_text(encoding="utf-8")))
-            return cls({key: float(value) for key, value in read.metrics.items()}, float(read.processor_s), read.code)
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise damaged(path, str(error)) from error
-
-    def write(self, path: Path) -> None:
-        with writing(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as file:
-                file.write(json.dumps(asdict(self)).encode())
+def _read(path: Path) -> tuple[dict[str, float], float, dict[str, str]]:
+    """The metrics, the processor time and the code of a finished fit; ``InputError`` if they are damaged."""
+    arrays = read_checkpoint(path)
+    try:
+        metrics, code = (json.loads(str(arrays[key])) for key in (_METRICS, _CODE))
+        return metrics, float(arrays[_PROCESSOR]), code
+    except (KeyError, ValueError, TypeError) as error:
+        raise damaged(path, str(error)) from error
 
 
 def settings(key_values: Mapping[str, Any] | None, key_path: str) -> list[dict[str, Any]]:

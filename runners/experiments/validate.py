@@ -9,7 +9,7 @@ import numpy as np
 
 from orbit.registry import register
 from runners.config.plan import Plan
-from runners.experiments.estimate import Measurements, loaded
+from runners.experiments.estimate import Measurements
 from runners.experiments.selection import metric_of, predictions
 from runners.job.estimate import Estimate
 from runners.job.job import Job
@@ -33,7 +33,7 @@ class Validate(Runner):
     reuses_features: ClassVar[bool] = True
 
     def estimates(self, plan: Plan) -> list[Estimate]:
-        return [Measurements().estimate_validation(plan, loaded(plan))]
+        return [Measurements().estimate_validation(plan, plan.load())]
 
     def run(self, job: Job) -> None:
         with job.stage("load"):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import joblib
 import numpy as np
 
 from orbit.core.random import hold_out
 from orbit.data import Dataset
 from runners.config.plan import Plan
 from runners.experiments.selection import predictions
-from runners.job.features import cached
 from runners.measure.metrics import evaluate, paired_test
 
 # The check uses this share of the training points, so that it takes a small part of the time of a large fit, but not
@@ -49,14 +47,7 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     """
     if not _is_checked(plan, data):
         return None
-    cheap = plan.without_selection(_CHEAP)
-    rest = joblib.hash((data.y_train, data.sample_weight, data.clusters))
-    purpose = f"check of the group {cheap.model_hash} {rest}"
-    return cached(purpose, cheap.approx(), data.X_train, lambda: _warning(cheap, data))
-
-
-def _warning(cheap: Plan, data: Dataset) -> str | None:
-    n = len(data.X_train)
+    cheap, n = plan.without_selection(_CHEAP), len(data.X_train)
     size = min(n, _MOST, max(_FEWEST, round(_SHARE * n)))
     seed = cheap.seed("selection")
     points = np.random.default_rng(seed).permutation(n)[:size]
@@ -65,7 +56,8 @@ def _warning(cheap: Plan, data: Dataset) -> str | None:
     part = data.split(points[fit], points[validation])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would be about the model of the check, not the user's
-        (ours,), (plain,) = (predictions([each], part) for each in (cheap, without_group(cheap)))
+        (ours,) = predictions([cheap], part)
+        (plain,) = predictions([without_group(cheap)], part)
     found, base = (evaluate(data.task, part.y_test, each)["accuracy"] for each in (ours, plain))
     if found >= base or paired_test(data.task, part.y_test, ours, plain)["p_mcnemar"] > _SIGNIFICANT:
         return None

@@ -7,13 +7,12 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
-from orbit.core import interruption
 from orbit.core.models import read, write_model
 from runners.job.stores import Store, array_bytes
 
@@ -27,8 +26,6 @@ FEATURES = "features.pkl"
 # A result is stored if it took longer to compute than this and the time to write and read it at this rate, together.
 _WORTH_S = 0.1
 _BYTES_PER_S = 1e8
-
-_POLL_S = 1.0
 
 
 class FileStore(Store):
@@ -55,20 +52,17 @@ class FileStore(Store):
 
     def get(self, key: str, make: Callable[[], T]) -> T:
         content = self._read(key)
-        if content is None:
-            with self._alone(key):
-                content = self._read(key)
-                if content is None:
-                    return self._made(key, make)
-        self.found += 1
-        return content[0]
-
-    def _made(self, key: str, make: Callable[[], T]) -> T:
-        start = time.perf_counter()
-        result = make()
-        self.made += 1
-        self._write(key, result, time.perf_counter() - start)
-        return result
+        if content is not None:
+            return content[0]
+        with self._alone(key):
+            content = self._read(key)  # of the process that had the lock
+            if content is not None:
+                return content[0]
+            start = time.perf_counter()
+            result = make()
+            self.made += 1
+            self._write(key, result, time.perf_counter() - start)
+            return result
 
     def _read(self, key: str) -> tuple[Any] | None:
         """What is stored under a key, as a tuple of one; None if that is nothing."""
@@ -76,6 +70,7 @@ class FileStore(Store):
         try:
             content = (read(path, name=FEATURES),)
             os.utime(path / FEATURES)  # the time of its latest use
+            self.found += 1
             return content
         except FileNotFoundError:
             return None
@@ -112,33 +107,13 @@ class FileStore(Store):
                 shutil.rmtree(path, ignore_errors=True)
                 total -= size
 
-    @contextlib.contextmanager
-    def _alone(self, key: str) -> Iterator[None]:
-        """Wait for other processes that have the key; without effect where files cannot be locked."""
-        lock = FileLock(self.folder / f"{key}.lock")
+    def _alone(self, key: str) -> contextlib.AbstractContextManager[object]:
+        """Context manager that one process at a time is in; without effect where files cannot be locked."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=0)
-        except Timeout:
-            log.info("waiting for another process that computes the same features")
-            _wait_for(lock)
+            (self.folder / key).mkdir(parents=True, exist_ok=True)
+            return FileLock(self.folder / key / ".lock").acquire()
         except (OSError, NotImplementedError):
-            yield
-            return
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(lock.lock_file)  # a process that waits for it finds the result, or computes it beside others
-            lock.release()
-
-
-def _wait_for(lock: FileLock) -> None:
-    while True:
-        interruption.check()
-        with contextlib.suppress(Timeout):
-            lock.acquire(timeout=_POLL_S)
-            return
+            return contextlib.nullcontext()
 
 
 def _use_and_size(path: Path) -> tuple[float, int]:

@@ -8,9 +8,7 @@ import os
 import pickle
 import platform
 import sys
-from io import BytesIO
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import joblib
@@ -22,15 +20,14 @@ from orbit.approx import FeatureMap
 from orbit.core.component import Component
 from orbit.core.distinct import bytes_of_rows
 from orbit.core.fingerprint import fingerprint
-
-_UNKNOWN = pickle.PicklingError, AttributeError, LookupError, OSError, TypeError
+from orbit.registry import plugins
 
 
 def digest(content: Any) -> str | None:
     """A digest of an object, equal only for equal content; None where there is none, as for functions without names."""
     try:
         return joblib.hash(content, hash_name="sha1")
-    except _UNKNOWN:
+    except (pickle.PicklingError, AttributeError, TypeError):
         return None
 
 
@@ -60,14 +57,14 @@ def key(purpose: Any, features: FeatureMap, X: Any) -> str | None:
     if not isinstance(X, np.ndarray) or X.dtype == object:
         return None
     unfitted = clone(features)
+    parts = [part for part in [unfitted, *unfitted.get_params().values()] if isinstance(part, Component)]
     try:
-        parts = _parts(unfitted)
-        files = sorted({path for part in parts if isinstance(part, Component) for path in part.input_files()})
-        packages = {(part if isinstance(part, type | FunctionType) else type(part)).__module__ for part in parts}
-        code = _code(frozenset(module.partition(".")[0] for module in packages))
+        files = sorted({path for part in parts for path in part.input_files()})
         read = [fingerprint(path).sha256 for path in files]
-    except _UNKNOWN:
+    except OSError:
         return None
+    modules = [base.__module__ for part in parts for base in type(part).__mro__] + [one.module for one in plugins()]
+    code = _code(frozenset(module.partition(".")[0] for module in modules))
     return digest([purpose, unfitted, read, code, _machine(), X.dtype.str, X.shape[1:]])
 
 
@@ -78,26 +75,13 @@ def with_points(key: str, X: np.ndarray) -> str:
     return found.hexdigest()
 
 
-def _parts(whole: Any) -> list[Any]:
-    """All objects that an object consists of, classes and functions included, at any depth."""
-    found: list[Any] = []
-
-    class Walk(pickle.Pickler):
-        def reducer_override(self, part: Any) -> Any:
-            found.append(part)
-            return NotImplemented
-
-    Walk(BytesIO()).dump(whole)
-    return found
-
-
 @functools.cache
 def _code(packages: frozenset[str]) -> str:
     """A digest of the source of packages that are not installed, and of the names and versions of those that are."""
     installed = [found for folder in sys.path for found in Path(folder).glob("*.dist-info")]
     sites = {found.parent for found in installed}
     digest = hashlib.sha256(str(sorted((found.name, found.stat().st_mtime_ns) for found in installed)).encode())
-    for name in sorted(packages - sys.stdlib_module_names):
+    for name in sorted((packages - sys.stdlib_module_names) & sys.modules.keys()):
         module = sys.modules[name]
         own = [Path(folder) for folder in getattr(module, "__path__", [])] or [Path(str(module.__file__))]
         for path in own:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import optuna
+from optuna.trial import TrialState
+
 from runners.config.names import key_of
 from runners.config.program import command
 from runners.measure import figures
@@ -24,8 +27,6 @@ def write_report(study: Any, metric: str, fixed: list[str], hydra: Any) -> None:
     hydra : DictConfig
         Hydra's section of the configuration of the sweep.
     """
-    from optuna.trial import TrialState
-
     finished = study.get_trials(states=[TrialState.COMPLETE])
     if not finished:
         return
@@ -51,8 +52,6 @@ def write_report(study: Any, metric: str, fixed: list[str], hydra: Any) -> None:
 
 def importances(study: Any) -> dict[str, float]:
     """The share of each setting in the variance of the metric, by functional ANOVA; empty if there is too little."""
-    import optuna
-
     try:
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
         return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))

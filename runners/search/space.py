@@ -7,6 +7,7 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep, ValueType
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from orbit.core.errors import InputError
 from runners.config.schema import FILE_GROUPS, KINDS
@@ -38,35 +39,18 @@ def split(parser: OverridesParser, arguments: Sequence[str]) -> tuple[dict[str, 
 
 def first(key: str, distribution: Any) -> str:
     """The override of a key with its first or lowest value."""
-    from optuna.distributions import CategoricalDistribution
-
     is_choice = isinstance(distribution, CategoricalDistribution)
     return f"{key}={distribution.choices[0] if is_choice else distribution.low}"
 
 
 def others(key: str, distribution: Any) -> list[str]:
     """The overrides of a choice of components with all names but the first; none for numbers."""
-    from optuna.distributions import CategoricalDistribution
-
     if key not in (*KINDS, *FILE_GROUPS) or not isinstance(distribution, CategoricalDistribution):
         return []
     return [f"{key}={choice}" for choice in distribution.choices[1:]]
 
 
-def for_whole_numbers(space: dict[str, Any], message: str) -> str:
-    """How to write the range of a key that takes whole numbers, if that is what the message is about."""
-    from optuna.distributions import FloatDistribution
-
-    for key, distribution in space.items():
-        if isinstance(distribution, FloatDistribution) and message.startswith(f"{key}: expected an integer"):
-            numbers = f"int(interval({round(distribution.low)},{round(distribution.high)}))"
-            return f"; write {key}={f'tag(log,{numbers})' if distribution.log else numbers}"
-    return ""
-
-
 def _distribution(override: Override) -> Any:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
     key, value = override.get_key_element(), override.value()
     if override.value_type in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
         return CategoricalDistribution(list(override.sweep_string_iterator()))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import optuna
 from filelock import FileLock, Timeout
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
@@ -21,16 +22,17 @@ from hydra.core.utils import JobReturn
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict, read_write
+from optuna.distributions import distribution_to_json
+from optuna.trial import TrialState
 
 from orbit.core import interruption
 from orbit.core.errors import InputError
-from runners.config.messages import bad_input
 from runners.config.names import key_of
 from runners.config.settings import check_settings, resolved
 from runners.job.trial import PRUNED, TRIAL_ENV
 from runners.measure.metrics import MAIN_METRICS, METRICS
 from runners.search.report import write_report
-from runners.search.space import first, for_whole_numbers, others, split
+from runners.search.space import first, others, split
 from runners.tracking.record import Record
 from runners.tracking.sweep import nothing_left
 
@@ -57,12 +59,6 @@ class OptunaSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
         """Run the trials that the study does not have yet."""
-        try:
-            import optuna
-        except ModuleNotFoundError as error:
-            raise InputError(
-                "hydra/sweeper=optuna: Optuna is not installed; pip install 'orbit-kernels[search]'"
-            ) from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         loader = self.hydra_context.config_loader
         given = set(map(key_of, arguments))
@@ -72,13 +68,7 @@ class OptunaSweeper(Sweeper):
         for key, distribution in space.items():  # a choice that cannot be run would end the search when it is drawn
             for choice in others(key, distribution):
                 check_settings(resolved(self._composed([*fixed, *(lowest | {key: choice}).values()])))
-        try:
-            metric, name = _objective(self._composed([*fixed, *lowest.values()]), space)
-        except Exception as error:
-            message = bad_input(error) or ""
-            if not (hint := for_whole_numbers(space, message)):
-                raise
-            raise InputError(message + hint) from error
+        metric, name = _objective(self._composed([*fixed, *lowest.values()]), space)
         outputs = Path(self.config.outputs).absolute()
         with _only_one(outputs, name), warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -98,8 +88,6 @@ class OptunaSweeper(Sweeper):
 
     def _study(self, url: str, name: str, metric: str) -> Any:
         """The study, with the trials of a process that died set to be run again."""
-        import optuna
-
         study = optuna.create_study(
             study_name=name,
             storage=url,
@@ -109,24 +97,20 @@ class OptunaSweeper(Sweeper):
         # another seed than before, or its random draws would be those of earlier trials
         seed = int(self.config.seed) + len(study.trials)
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=self.n_jobs > 1)
-        for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
-            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        for trial in study.get_trials(states=[TrialState.RUNNING]):
+            study.tell(trial.number, state=TrialState.FAIL)
             study.enqueue_trial(trial.params)
         return study
 
     def _run(self, study: Any, url: str, space: dict[str, Any], fixed: list[str]) -> list[Sequence[JobReturn]]:
-        from optuna.trial import TrialState
-
         done = study.get_trials(states=[TrialState.COMPLETE, TrialState.PRUNED])
         missing, returned = self.n_trials - len(done), []
         log.info("search %s: %d trials finished, %d to run; %s", study.study_name, len(done), max(0, missing), url)
         if missing <= 0:
             nothing_left(f"the search is complete, with n_trials={self.n_trials}")
-        waiting: list[Any] = []
         while missing > 0:
-            trials, repeated = _asked(study, space, min(self.n_jobs, missing), waiting)
-            missing -= len(trials)
-            waiting = []
+            trials, repeated = _asked(study, space, min(self.n_jobs, missing))
+            missing -= len(trials) + (repeated is not None)
             if trials:
                 jobs = [[*fixed, *_settings(trial.params), *self._identity(study, url, trial)] for trial in trials]
                 results = self.launcher.launch(jobs, initial_job_idx=trials[0].number)
@@ -134,14 +118,9 @@ class OptunaSweeper(Sweeper):
                 for trial, result in zip(trials, results, strict=True):
                     _tell(study, trial, result.return_value)
                 returned.append(results)
-            if repeated is None:
-                continue
-            trial, earlier = repeated
-            if study.trials[earlier].state == TrialState.FAIL:
-                waiting = [trial]  # is run, as without a batch: many jobs fail by what others take of the machine
-            else:
-                _tell_again(study, trial, earlier)
-                missing -= 1
+            if repeated is not None:
+                trial, earlier = repeated[0], study.trials[repeated[1]]
+                study.tell(trial, earlier.value if earlier.state == TrialState.COMPLETE else None, earlier.state)
         return returned
 
     def _identity(self, study: Any, url: str, trial: Any) -> list[str]:
@@ -154,8 +133,6 @@ class OptunaSweeper(Sweeper):
 
 def _objective(cfg: DictConfig, space: dict[str, Any]) -> tuple[str, str]:
     """The metric to optimise, and a name that is the same for the same search on the same data."""
-    from optuna.distributions import distribution_to_json
-
     import runners.components  # noqa: F401
     from runners.config.plan import plan
     from runners.tracking.identity import add_fingerprints, identity
@@ -187,32 +164,19 @@ def _only_one(outputs: Path, name: str) -> Any:
         raise InputError(f"hydra/sweeper=optuna: another process runs this search in {outputs}; wait for it") from error
 
 
-def _asked(
-    study: Any, space: dict[str, Any], most: int, waiting: list[Any]
-) -> tuple[list[Any], tuple[Any, int] | None]:
-    """The next trials to run, and the one after them if an earlier one has its settings, with the number of that one.
+def _asked(study: Any, space: dict[str, Any], most: int) -> tuple[list[Any], tuple[Any, int] | None]:
+    """The next trials to run, whose numbers are consecutive, as are those of their jobs.
 
-    Those that wait are the first. Their numbers are consecutive, as are those of their jobs.
+    The one after them is not run if an earlier one has its settings: it comes with the number of that one.
     """
-    from optuna.trial import TrialState
-
-    trials = [*waiting]
-    complete = study.get_trials(states=[TrialState.COMPLETE])
-    for _ in range(most - len(waiting)):
+    trials, complete = list[Any](), study.get_trials(states=[TrialState.COMPLETE])
+    while len(trials) < most:
         trial = study.ask(space)
-        same = [other.number for other in (*complete, *trials) if other.params == trial.params]
-        if same:
-            return trials, (trial, same[0])
+        same = next((other.number for other in (*complete, *trials) if other.params == trial.params), None)
+        if same is not None:
+            return trials, (trial, same)
         trials.append(trial)
     return trials, None
-
-
-def _tell_again(study: Any, trial: Any, earlier: int) -> None:
-    """Give a trial, without a job, the outcome of the earlier one of that number."""
-    from optuna.trial import TrialState
-
-    found = study.trials[earlier]
-    study.tell(trial, found.value if found.state == TrialState.COMPLETE else None, found.state)
 
 
 def _settings(params: dict[str, Any]) -> list[str]:
@@ -220,8 +184,6 @@ def _settings(params: dict[str, Any]) -> list[str]:
 
 
 def _tell(study: Any, trial: Any, value: Any) -> None:
-    from optuna.trial import TrialState
-
     if isinstance(value, float) and math.isfinite(value):
         study.tell(trial, value)
     elif study.trials[trial.number].user_attrs.get(PRUNED):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,30 +21,30 @@ def identity(record: Record) -> str:
     return f"{record.config_hash}-{record.data_hash}"
 
 
-def in_common(record: Record, done: Record) -> str:
-    """What a run has in common with a finished one, in one line."""
+def in_common(record: Record, run_id: str, tags: Mapping[str, str]) -> str:
+    """What a run has in common with a finished one, of that id and tags, in one line."""
     names = ", ".join(Path(file["path"]).name for file in record.files[:3]) + (", ..." if len(record.files) > 3 else "")
     data = f"data (content of {names}: {record.data_hash})" if record.files else "generated data"
     return (
-        f"run {done.run_id} has finished with the same configuration ({record.config_hash}), the same {data}, "
-        f"and code of {_code(done)}"
+        f"run {run_id} has finished with the same configuration ({record.config_hash}), the same {data}, "
+        f"and code of {_code(tags)}"
     )
 
 
-def other_code(record: Record, done: Record) -> str | None:
+def other_code(record: Record, run_id: str, tags: Mapping[str, str]) -> str | None:
     """A warning if the code of the finished run may be another one; None if both are of one clean commit."""
-    if _code(record) == _code(done) and record.tags.get("git.dirty", "false") == "false":
+    if _code(record.tags) == _code(tags) and record.tags.get("git.dirty", "false") == "false":
         return None
     return (
-        f"the code of run {done.run_id} may differ: it is of {_code(done)}, this one of {_code(record)}; "
+        f"the code of run {run_id} may differ: it is of {_code(tags)}, this one of {_code(record.tags)}; "
         "set resume=false to run again"
     )
 
 
-def _code(record: Record) -> str:
-    """The version of a run's code."""
-    commit = record.tags.get("git.commit")
+def _code(tags: Mapping[str, str]) -> str:
+    """The version of a run's code, from its tags."""
+    commit = tags.get("git.commit")
     if commit is None:
-        return f"version {record.tags.get('version.orbit', 'unknown')}"
-    changes = " with uncommitted changes" if record.tags.get("git.dirty") == "true" else ""
+        return f"version {tags.get('version.orbit', 'unknown')}"
+    changes = " with uncommitted changes" if tags.get("git.dirty") == "true" else ""
     return f"commit {commit[:10]}{changes}"

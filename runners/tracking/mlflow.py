@@ -10,17 +10,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import shlex
-import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property, partial
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from orbit.core.errors import InputError, encodable, shortened
+from orbit.core.files import write_new
 from runners.config.program import program
 from runners.measure.metrics import MAIN_METRICS
 from runners.tracking import stores, views
@@ -30,7 +30,6 @@ from runners.tracking.upload import mlflow_module, upload_folder
 
 log = logging.getLogger(__name__)
 
-_RUNS_ON_A_PAGE = 1000
 _LONGEST_TAG = 5000  # MLflow truncates longer ones; longer command lines are left out
 _KEY_TAG = "run_key"
 
@@ -144,17 +143,13 @@ class Tracker:
         """Whether a run is tracked by this tracker."""
         return (marker.uri, marker.experiment) == (self.uri, self.experiment)
 
-    def pending(self) -> list[RunFolder]:
-        """Run folders that have not been uploaded, of runs that may still be in progress."""
-        return [RunFolder(marker.folder) for marker in self.markers.markers()]
-
-    def finished(self, record: Record) -> Record | None:
-        """A finished run of the same configuration and data as ``record``, if there is one."""
+    def finished(self, record: Record) -> Any:
+        """A finished run of the same configuration and data as ``record``, as MLflow has it; None if there is none."""
         same = f"tags.config_hash = '{record.config_hash}' and tags.data_hash = '{record.data_hash}'"
         runs = self._client.search_runs(
             [self._experiment_id()], f"{same} and attributes.status = 'FINISHED'", max_results=1
         )
-        return _record(runs[0]) if runs else None
+        return runs[0] if runs else None
 
     def fetch(self, run_id: str, folder: RunFolder) -> Any:
         """The model of a run; its record and configuration are copied into ``folder``.
@@ -177,46 +172,6 @@ class Tracker:
                 f"runner.model: {self.uri} has no run {run_id} with a model ({stores.reason(error)}); "
                 "set tracking.uri if it is elsewhere"
             ) from error
-
-    def metrics(self, run_id: str) -> dict[str, float]:
-        """The metrics of a run."""
-        return dict(self._client.get_run(run_id).data.metrics)
-
-    def runs(self) -> list[tuple[Record, dict[str, float]]]:
-        """All runs of the experiment, of any status, with their metrics; empty if there is no such experiment.
-
-        Raises
-        ------
-        InputError
-            If the server cannot be reached or the database cannot be used.
-        """
-        if self.local and not (self.outputs / "mlflow.db").is_file():
-            return []
-        with self._usable():
-            found = self._client.get_experiment_by_name(self.experiment)
-            if found is None:
-                return []
-            search = partial(self._client.search_runs, [found.experiment_id], max_results=_RUNS_ON_A_PAGE)
-            pages = [search()]
-            while token := pages[-1].token:
-                pages.append(search(page_token=token))
-            return [(_record(run), dict(run.data.metrics)) for page in pages for run in page]
-
-    def download(self, run_id: str, target: Path, endings: Collection[str], folders: Collection[str]) -> None:
-        """Copy the files of a run, at its top level and in ``folders``, whose names end in one of ``endings``.
-
-        Raises
-        ------
-        InputError
-            If the server cannot be reached, or the files no longer exist.
-        """
-        with self._usable():
-            client = self._client
-            found = [item for folder in ("", *folders) for item in client.list_artifacts(run_id, folder)]
-            for path in (item.path for item in found if not item.is_dir and item.path.endswith(tuple(endings))):
-                (target / path).parent.mkdir(exist_ok=True)
-                with tempfile.TemporaryDirectory(dir=target) as arrived:  # stores differ in where they put the file
-                    shutil.move(client.download_artifacts(run_id, path, arrived), target / path)
 
     def how_to_open(self, folder: RunFolder) -> str:
         """Where the results are shown: the command that starts MLflow's pages, if it is needed, and the address."""
@@ -269,11 +224,10 @@ class Tracker:
     @cached_property
     def _client(self) -> Any:
         """The client. Making the first one creates the tables of a database."""
-        with stores.creation(self.uri) if stores.is_database(self.uri) else contextlib.nullcontext():
-            file = stores.sqlite_file(self.uri)
-            if file is not None and not (file.exists() and file.stat().st_size):
-                _create_database(file)
-            return mlflow_module().MlflowClient(tracking_uri=self.uri)
+        file = stores.sqlite_file(self.uri)
+        if file is not None and not file.exists():
+            _create_database(file)
+        return mlflow_module().MlflowClient(tracking_uri=self.uri)
 
     def _experiment_id(self) -> str:
         found = self._client.get_experiment_by_name(self.experiment)
@@ -308,20 +262,15 @@ class Tracker:
 
 
 def _create_database(file: Path) -> None:
-    """Create an SQLite database with MLflow's tables; it gets its name when it is complete.
+    """Create an SQLite database with MLflow's tables, elsewhere; it gets its name when it is complete.
 
-    MLflow makes the tables in many steps, and cannot use a file in which an interruption has left some of them. It
-    keeps a connection to the file that it has made, so the database is a copy.
+    MLflow makes the tables in many steps, and cannot use a file in which another process, or an interruption, has left
+    some of them. Of several processes that do this at once, one gives its file the name.
     """
-    file = file.resolve()
-    prefix = f".{file.name}-"
-    for left in file.parent.glob(f"{prefix}*"):  # by a process that was killed; the caller holds the lock
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=prefix, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # MLflow keeps a connection to the file
         made = Path(folder) / file.name
         mlflow_module().MlflowClient(tracking_uri=f"sqlite:///{quote(str(made))}")
-        shutil.copyfile(made, whole := made.with_suffix(".whole"))
-        whole.replace(file)
+        write_new(file.resolve(), made.read_bytes())
 
 
 def _writable(folder: Path) -> Path:
@@ -342,37 +291,3 @@ def _source(record: Record) -> dict[str, str]:
     if record.command:  # of the type LOCAL, MLflow shows only what follows the last slash
         tags |= {"mlflow.source.name": record.command[:_LONGEST_TAG], "mlflow.source.type": "JOB"}
     return {key: value for key, value in tags.items() if value}
-
-
-def _command(tags: Mapping[str, str]) -> str:
-    """The command line in the tags of :func:`_source`; empty if it is not whole, or of another program."""
-    found = tags.get("mlflow.source.name", "")
-    return found if tags.get("mlflow.source.type") == "JOB" and len(found) < _LONGEST_TAG else ""
-
-
-def _record(run: Any) -> Record:
-    """The record of a run in MLflow."""
-    tags = {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")}
-    job = tags.get("job", "")
-    return Record(
-        name=run.info.run_name or run.info.run_id,
-        config_hash=tags.get("config_hash", ""),
-        data_hash=tags.get("data_hash", ""),
-        status=run.info.status,
-        start=run.info.start_time / 1000,
-        end=run.info.end_time / 1000 if run.info.end_time else None,
-        job=int(job) if job.isdigit() else None,
-        overrides=_split(tags.pop("overrides", "")),
-        command=_command(run.data.tags),
-        run_id=run.info.run_id,
-        parent_id=run.data.tags.get("mlflow.parentRunId"),
-        params=dict(run.data.params),
-        tags=tags,
-    )
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:  # of a run that was not logged by this program
-        return command.split()

@@ -15,7 +15,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -41,8 +41,6 @@ class Marker:
         The folder of the run.
     uri, experiment : str
         Where the run is tracked; empty for a run that is not.
-    identity : str
-        What the run computes, if it is the only one to compute it; see :meth:`Pending.claim`.
     host, pid : str, int
         The process that started the run, for messages.
     """
@@ -51,7 +49,6 @@ class Marker:
     folder: Path
     uri: str = ""
     experiment: str = ""
-    identity: str = ""
     host: str = ""
     pid: int = 0
 
@@ -121,16 +118,6 @@ class Pending:
             found = _read(marker.path)
             return found if found is not None and _lock(marker.path) else None
 
-    def claim(self, marker: Marker, identity: str) -> bool:
-        """Give the run an identity. False while another process has a run of this identity in the same place."""
-        claimed = replace(marker, identity=identity)
-        with _exclusively(self._folder):
-            same = (other for other in self.markers() if _place(other) == _place(claimed) and other.path != marker.path)
-            if any(_is_locked(other.path) for other in same):
-                return False
-            _write(claimed)
-        return True
-
     def release(self, marker: Marker) -> None:
         """Leave the run to the next process that takes it."""
         if _is_mine(marker.path):
@@ -193,15 +180,11 @@ def _is_locked(path: Path) -> bool:
         return True
 
 
-def _place(marker: Marker) -> tuple[str, str, str]:
-    return marker.identity, marker.uri, marker.experiment
-
-
 def _read(path: Path) -> Marker | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        content.pop("owner", None)  # of earlier versions
-        return Marker(path, Path(content.pop("folder")), **content)
+        known = {key.name: content[key.name] for key in fields(Marker)[2:] if key.name in content}
+        return Marker(path, Path(content["folder"]), **known)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -1,24 +1,18 @@
-"""Databases and servers of tracking: checked within seconds, and created by one process at a time."""
+"""Databases and servers of tracking, checked within seconds."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
-
-from filelock import FileLock, Timeout
 
 from orbit.core.errors import InputError
 
 _CHECK_TIMEOUT_S = 4.0
-_CREATION_TIMEOUT_S = 120.0
 _NO_SERVER = "start it, change tracking.uri, or set tracking.enabled=false"
 _WHEN = "(raised as a result of "  # SQLAlchemy's first line of an error that occurs when it flushes
 
@@ -79,28 +73,6 @@ def sqlite_file(uri: str) -> Path | None:
     return Path(path) if is_path else None
 
 
-@contextlib.contextmanager
-def creation(uri: str) -> Iterator[None]:
-    """Hold the lock under which a database is created.
-
-    MLflow creates tables in many steps, and a second process that finds some of them fails. The lock is beside the
-    file of an SQLite database, and in the folder for temporary files, for all processes of the machine, otherwise.
-
-    Raises
-    ------
-    InputError
-        If another process holds it for minutes.
-    """
-    file = sqlite_file(uri)
-    name = f"orbit-{os.getuid()}-{hashlib.sha256(uri.encode()).hexdigest()[:16]}"
-    lock = FileLock(f"{file}.lock" if file else Path(tempfile.gettempdir()) / f"{name}.lock")
-    try:
-        with lock.acquire(timeout=_CREATION_TIMEOUT_S):
-            yield
-    except Timeout as error:
-        raise InputError(f"tracking.uri: another process has been creating {uri} for minutes; end it") from error
-
-
 def _problem(uri: str, ready: threading.Event) -> Exception | None:
     """What is wrong with a store; ``ready`` is set when it is asked."""
     try:
@@ -134,7 +106,10 @@ def _ask_database(uri: str, ready: threading.Event) -> None:
     ready.set()
     if (file := sqlite_file(uri)) is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        if not os.access(file if file.exists() else file.parent, os.W_OK):
+        if not file.exists():  # connecting would make an empty file
+            tempfile.TemporaryFile(dir=file.parent).close()
+            return
+        if not os.access(file, os.W_OK):
             raise PermissionError(f"no permission to write {file}")
     with engine.connect() as connection:
         sqlalchemy.inspect(connection).get_table_names()  # fails if an SQLite file is locked, or no database

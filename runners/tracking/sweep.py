@@ -6,8 +6,6 @@ Hydra imports this module for every run, so what takes long to import is importe
 from __future__ import annotations
 
 import contextlib
-import itertools
-import math
 import os
 import re
 import sys
@@ -18,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ValueType
 from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, read_write
@@ -41,12 +38,6 @@ PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
 #: Environment variable that tells the jobs of a sweep that features of one are those of others.
 SHARES_ENV = "ORBIT_SWEEP_SHARES_FEATURES"
-
-# Overrides whose values are counted without the configuration.
-_LISTS = ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP, ValueType.RANGE_SWEEP
-
-# More jobs than the first number are refused; of more than the second, a line says that they are composed first.
-_MOST_JOBS, _MANY_JOBS = 50_000, 1000
 
 _LONGEST_END_S = 10.0  # from the moment that a process is killed
 
@@ -101,7 +92,6 @@ class SweepCallback(Callback):
             os.environ[SHARES_ENV] = "1"
         try:
             _check_numbers(config.hydra)
-            _check_count(config.hydra)
             self.folder.path.mkdir(parents=True, exist_ok=True)
             self.was_empty = not any(self.folder.path.iterdir())
             if not (config.resume or config.retry_failed):
@@ -238,26 +228,6 @@ def _check_numbers(hydra_config: DictConfig) -> None:
         if not all_cores and (not isinstance(value, int) or value < 1):
             expected = "an integer >= 1, or -1" if part == "launcher" else "an integer >= 1"
             raise InputError(f"hydra.{part}.{key}: expected {expected}, found {value!r}")
-
-
-def _check_count(hydra_config: DictConfig) -> None:
-    """Raise ``InputError`` for too many jobs to compose before the first starts; print their number if it is large."""
-    if not hydra_config.sweeper._target_.endswith("BasicSweeper") or hydra_config.sweeper.get("max_batch_size"):
-        return
-    overrides = OverridesParser.create().parse_overrides(list(hydra_config.overrides.task))
-    varied = [override for override in overrides if override.is_sweep_override()]
-    listed = [override for override in varied if override.value_type in _LISTS]
-    count = 0
-    with contextlib.suppress(ValueError):  # of a range of step 0, which Hydra answers in one line
-        count = math.prod(sum(1 for _ in itertools.islice(each.sweep_iterator(), _MOST_JOBS + 1)) for each in listed)
-    if count > _MOST_JOBS:
-        keys = ", ".join(override.key_or_group for override in varied)
-        raise InputError(
-            f"{keys}: expected at most {_MOST_JOBS:,} jobs, which are all composed before the first starts; give fewer "
-            "values, or set hydra.sweeper.max_batch_size"
-        )
-    if count > _MANY_JOBS:
-        print(f"{count:,} jobs, all composed before the first starts unless hydra.sweeper.max_batch_size is set")
 
 
 def _check_lists_jobs(sweeper: DictConfig) -> None:

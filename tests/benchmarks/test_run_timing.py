@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from command_line import composed
 
 from benchmarks import sizes
-from benchmarks.comparisons import processes
 from benchmarks.rounds import interleaved
 from orbit import plots
 from runners.config.plan import plan as make_plan
@@ -35,14 +31,7 @@ CASES = {
     "skeleton": {"features", "copy", "streaming", "new_copy", "waves"},
     "hadamard": {"hadamard", "matrix"},
     "laplacian": {"orbit", "torch", "scipy"},
-    "state": {"as shipped", "fresh buffers", "nothing kept", "new threads"},
     "encoder": {"encoder", "products", "encoder 96", "products 96"},
-    "start": {
-        *processes.CASES,
-        "imports and work",
-        "loading loops",
-        *(f"{case} beyond hydra" for case in processes.ANSWERED),
-    },
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
 }
 
@@ -53,16 +42,10 @@ SMALLER = {
 }
 
 
-def _as_expected(command, **options) -> subprocess.CompletedProcess:
-    """The result of a process of ``compare=start``, without its work."""
-    return subprocess.CompletedProcess(command, 2 if set(command) & set(processes.REFUSED) else 0, "", "")
-
-
 @pytest.fixture(autouse=True)
 def _small_and_once(monkeypatch):
     monkeypatch.setattr("benchmarks.rounds.MIN_CASE_S", 0.0)
     monkeypatch.setattr("benchmarks.rounds.PAUSE_S", 0.0)
-    monkeypatch.setattr(processes, "run", _as_expected)
     monkeypatch.setattr("benchmarks.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
     monkeypatch.setattr("benchmarks.comparisons.orbit_average.REFERENCE_TURNS", 32)  # of 128
 
@@ -218,16 +201,3 @@ def test_progress_counts_the_cases_of_all_rounds(monkeypatch, log_messages):
 
 def test_the_machine_is_described():
     assert "3 threads in use" in describe_machine(3)
-
-
-def test_a_process_that_does_not_end_as_it_should_stops_the_comparison(run, monkeypatch):
-    monkeypatch.setattr(processes, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", "no module"))
-    code, _, err = run("experiment=bench_start", *TINY)
-    assert code == 1
-    assert "import hydra: the process ended with exit code 1:\nno module" in err
-
-
-def test_processor_seconds_include_those_of_child_processes():
-    work = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"]
-    seconds = interleaved({"child": lambda: subprocess.run(work, check=True)}, rounds=1)
-    assert 0.25 < seconds["child"][0, 1] < 1.0

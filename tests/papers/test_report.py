@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import matplotlib.figure
@@ -13,9 +12,7 @@ from orbit.core.errors import InputError
 from papers.published import Experiment, experiments
 from papers.records import read_records
 from papers.report import publish
-from papers.runs import Run
 from runners.measure.results import Result
-from runners.tracking.mlflow import Tracker
 from runners.tracking.record import Record, RunFolder
 
 SLOPE = "orff_error-small"
@@ -73,64 +70,20 @@ def test_an_experiment_beside_published_figures(run, out):
     assert err.startswith("error: runner.only: no such experiment of the papers 'xprem'; did you mean 'xperm'?")
 
 
-def test_runs_are_read_from_mlflow_and_from_folders_that_it_does_not_have(out, tmp_path):
-    tracker = Tracker(out, None, "orbit")
+def test_a_broken_folder_is_left_out_and_a_folder_that_cannot_be_written_is_named(out, tmp_path, log_messages):
+    docs = tmp_path / "docs"
     for day, slope in ((1, -0.4), (2, -0.6)):
-        folder = stored(out, day, slope)
-        assert tracker.upload(folder)
-        shutil.rmtree(folder.path)
-    assert publish(tmp_path / "docs", out, tracker) == [SLOPE]
-    assert values(tmp_path / "docs") == [-0.6]
-    assert (tmp_path / "docs" / "figures" / SLOPE / "orff_error.png").is_file()
-    stored(out, 3, -0.8)
-    assert publish(tmp_path / "docs", out, tracker) == [SLOPE]
-    assert values(tmp_path / "docs") == [-0.8]
-    assert publish(tmp_path / "docs", out, tracker, only=["qm7"]) == []
-
-
-def test_a_pending_run_folder_counts_and_a_run_without_files_or_a_broken_folder_does_not(out, tmp_path, log_messages):
-    tracker, docs = Tracker(out, None, "orbit"), tmp_path / "docs"
-    folder = stored(out, 1, -0.4)
-    assert tracker.upload(folder)
-    record = folder.read_record()
-    (folder.path / "run.json").unlink()
-    assert not tracker.upload(folder)  # fails, and stays pending
-    folder.write_record(record)
-    folder.write_results([Result("slope", "curl-free", "slope", [-0.5]).packed()])
-    lost = stored(out, 2, -0.9)
-    assert tracker.upload(lost)
-    shutil.rmtree(out / "artifacts" / "orbit" / lost.read_record().run_id)
+        stored(out, day, slope)
     (out / "2026-01-01" / "cut").mkdir()
     (out / "2026-01-01" / "cut" / "run.json").write_text('{"name": "cu')
-    assert publish(docs, out, tracker) == [SLOPE]
-    assert values(docs) == [-0.5]
-    assert "\n".join(log_messages).count("is left out: its run.json cannot be read") == 1
-
-
-def test_files_of_a_server_are_downloaded_once(tmp_path):
-    class Server:
-        asked = 0
-
-        def download(self, run_id, target, endings, folders):
-            self.asked += 1
-            (target / "results.json").write_text('[{"part": "a"}]')
-
-    run = Run(Record("a", run_id="1"), {}, tmp_path / "1", server := Server())
-    assert run.folder.read_results() == run.folder.read_results() == [{"part": "a"}]
-    assert server.asked == 1
-
-
-def test_pages_stay_when_no_server_answers_and_a_folder_that_cannot_be_written_is_named(tmp_path):
-    stored(tmp_path / "out", 1, -0.4)
-    publish(tmp_path / "docs", tmp_path / "out", None)
-    before = (tmp_path / "docs" / "index.md").read_text()
-    nobody = Tracker(tmp_path / "out", "http://127.0.0.1:9", "orbit")
-    with pytest.raises(InputError, match=r"^tracking.uri: no tracking server answers at http://127.0.0.1:9 [^\n]*$"):
-        publish(tmp_path / "docs", tmp_path / "out", nobody)
-    assert (tmp_path / "docs" / "index.md").read_text() == before
+    assert publish(docs, out, only=["qm7"]) == []
+    assert publish(docs, out) == [SLOPE]
+    assert values(docs) == [-0.6]
+    assert (docs / "figures" / SLOPE / "orff_error.png").is_file()
+    assert "is left out: its run.json cannot be read" in "\n".join(log_messages)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"^runner.folder: cannot write to \S+file \("):
-        publish(tmp_path / "file", tmp_path / "out", None)
+        publish(tmp_path / "file", out)
 
 
 def test_text_of_runs_is_escaped(tmp_path, monkeypatch):
@@ -138,7 +91,7 @@ def test_text_of_runs_is_escaped(tmp_path, monkeypatch):
     hostile = "<script>alert('x')</script>|[a](javascript:b)\n`*_"
     folder = stored(tmp_path / "out", 1, -0.4, overrides=["experiment=orff_error", hostile], tags={"machine": hostile})
     folder.write_results([Result("slope", hostile, "slope", [0.5]).packed()])
-    publish(tmp_path / "docs", tmp_path / "out", None)
+    publish(tmp_path / "docs", tmp_path / "out")
     text = (tmp_path / "docs" / "brault2016.md").read_text()
     assert text.count(r"\<script\>alert('x')\</script\>\|\[a\](javascript:b) \`\*\_") == 2
     assert text.count("<script>") == 1

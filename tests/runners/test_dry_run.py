@@ -250,30 +250,26 @@ def test_the_line_of_an_estimate():
     assert line == "A: 3 fits; one pass over them; about 3 s"
 
 
-SLOW_MAP = ("approx=rf", "approx.n_components=1000", "dataset.n_train=1000", "dataset.n_test=200", "learner=adagrad")
+def test_times_are_those_of_small_fits_extrapolated(monkeypatch):
+    """A row of features takes 1 ms and 1 us a component, a fit of landmarks 1 ns times their cube."""
+
+    def timed(self, plan, data, size):
+        s = min(size, plan.config["approx"]["n_components"])
+        fit = 1e-9 * s**3 if plan.config["approx"]["name"] == "nystrom" else 0.0
+        return estimates._Costs(fit, 1e-3 + 1e-6 * s, 0.0, s, s)
+
+    monkeypatch.setattr(Measurements, "_small_fit", timed)
+    monkeypatch.setattr(Measurements, "_learner_seconds", lambda self, plan, data, n, width: 0.0)
+    sizes = ("approx.n_components=1000", "dataset.n_train=1000", "dataset.n_test=200")
+    assert one("approx=rf", *sizes).seconds == pytest.approx(1200 * 2e-3)
+    assert one("approx=nystrom", *sizes).seconds == pytest.approx(1200 * 2e-3 + 1)
 
 
-def test_times_are_those_of_two_small_fits_extrapolated(monkeypatch):
-    """A row of the small maps is said to take 1 ms and 1 us a component, the fit nothing, the learner 1 us a number."""
-
-    def timed(plan, data, size):
-        columns = 2 * min(size, plan.config["approx"]["n_components"])
-        return estimates._Timed(0.0, 0.0, 1e-3 + 1e-6 * columns / 2, 0.0, columns, columns)
-
-    monkeypatch.setattr(estimates, "_small_fit", timed)
-    monkeypatch.setattr(estimates, "_fit_to_random", lambda plan, data, n, d: (n * d, 1e-6 * n * d))
-    found = one(*SLOW_MAP)
-    assert found.seconds == pytest.approx(1200 * (1e-3 + 1e-3) + 1e-6 * 1000 * 2000)
-
-
-def test_the_fit_of_landmarks_grows_with_their_cube(monkeypatch):
-    def timed(plan, data, size):
-        return estimates._Timed(1e-9 * size**3, 0.0, 0.0, 0.0, size, size)
-
-    monkeypatch.setattr(estimates, "_small_fit", timed)
-    monkeypatch.setattr(estimates, "_fit_to_random", lambda plan, data, n, d: (n * d, 0.0))
-    found = one("approx=nystrom", "approx.n_components=512", "dataset.n_train=1000")
-    assert found.seconds == pytest.approx(1e-9 * 512**3)
+def test_the_time_of_a_learner_grows_with_its_operations():
+    made = plan(quickly_composed("learner=ridge", "approx=rf", "approx.n_components=20", "dataset.n_train=80"))
+    data, measured = made.load(), Measurements()
+    few, many = (measured._learner_seconds(made, data, 80, width) for width in (2000, 40_000))
+    assert many == pytest.approx(20 * few)
 
 
 @pytest.mark.parametrize(

@@ -172,10 +172,10 @@ class TestFileStore:
             os.utime(tmp_path / key / FEATURES, (1000 + age, 1000 + age))
         assert not made(store, "a")  # read: b is the oldest
         assert made(store, "d")
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c", "d"]
+        assert sorted(path.parent.name for path in tmp_path.rglob(FEATURES)) == ["a", "c", "d"]
         assert made(store, "e", size=4)
         assert made(store, "e", size=4), "larger than the limit"
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c", "d"]
+        assert sorted(path.parent.name for path in tmp_path.rglob(FEATURES)) == ["a", "c", "d"]
         assert (store.found, store.made) == (1, 6)
 
     def test_what_is_kept_is_no_model(self, tmp_path):
@@ -218,7 +218,7 @@ class TestFileStore:
         store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")
-        assert not list(tmp_path.iterdir())
+        assert not list(tmp_path.rglob(FEATURES))
 
     def test_warnings_are_kept_with_the_result(self, tmp_path):
         made, texts = list[int](), list[str]()

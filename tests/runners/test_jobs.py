@@ -21,7 +21,7 @@ import mlflow
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, given_away, mlflow_runs
+from command_line import SMALL, folders, mlflow_runs
 
 from orbit.core import interruption
 from orbit.core.progress import Progress
@@ -30,7 +30,7 @@ from runners.config.names import new_folder
 from runners.experiments.fit import Fit
 from runners.job.job import Stopwatch
 from runners.measure import machine
-from runners.tracking.identity import identity, other_code
+from runners.tracking.identity import other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import Record, RunFolder
@@ -180,26 +180,6 @@ class TestResume:
         assert found == {"FINISHED": 2}
         assert "skipped" not in text
 
-    def test_waits_for_another_process_that_runs_the_same(self, run, tmp_path, monkeypatch):
-        """The other run is a copy of one of this process, given to another process that ends while this one waits."""
-        theirs = run.finished(*SMALL, "run_name=theirs", "resume=true")
-        tracker = Tracker(tmp_path / "out", None, "orbit")
-        marker = tracker.markers.add(theirs, tracker.uri, "orbit")
-        tracker.markers.claim(marker, identity(RunFolder(theirs).read_record()))
-        other, claim, refused = given_away(marker), Pending.claim, []
-
-        def end_the_other_if_refused(self, *claimed):
-            if not (result := claim(self, *claimed)):
-                refused.append(claimed)
-                other.lock.release()
-            return result
-
-        monkeypatch.setattr(Pending, "claim", end_the_other_if_refused)
-        _, out, err = run(*SMALL, "run_name=mine", "resume=true")
-        assert len(refused) == 1
-        assert "waiting for another process" in out + err
-        assert "skipped: run" in out + err
-
 
 class TestSeveralProcesses:
     """Jobs of torchrun, whose launcher ends all processes by SIGTERM when one dies."""
@@ -248,13 +228,15 @@ def test_the_commit_is_that_of_a_repository_that_tracks_the_code(tmp_path, monke
 
 
 def test_code_that_may_differ_is_named():
-    ours = Record("ours", tags={"git.commit": "a" * 40, "git.dirty": "false"})
-    assert other_code(ours, ours) is None
-    theirs = Record("theirs", run_id="r1", tags={"git.commit": "b" * 40, "git.dirty": "false"})
-    changed = Record("changed", run_id="r2", tags={"git.commit": "a" * 40, "git.dirty": "true"})
-    assert "it is of commit bbbbbbbbbb, this one of commit aaaaaaaaaa" in other_code(ours, theirs)
-    assert "with uncommitted changes" in other_code(ours, changed)
-    assert other_code(changed, changed) is not None
+    ours, theirs, changed = (
+        {"git.commit": letter * 40, "git.dirty": dirty}
+        for letter, dirty in (("a", "false"), ("b", "false"), ("a", "true"))
+    )
+    record = Record("ours", tags=ours)
+    assert other_code(record, "r0", ours) is None
+    assert "it is of commit bbbbbbbbbb, this one of commit aaaaaaaaaa" in other_code(record, "r1", theirs)
+    assert "with uncommitted changes" in other_code(record, "r2", changed)
+    assert other_code(Record("changed", tags=changed), "r2", changed) is not None
 
 
 @pytest.mark.slow

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
@@ -18,8 +15,9 @@ from command_line import SMALL
 import orbit
 import runners.components  # noqa: F401  registers the runners
 from orbit.core.errors import ParameterError, UnknownNameError
+from orbit.core.models import read
 from orbit.core.params import PositiveInt, check_value, describe
-from runners.config import cache, signatures
+from runners.config import signatures
 from runners.config.signatures import KINDS, names, signature
 
 ROOT = Path(__file__).parents[2]
@@ -109,23 +107,37 @@ class TestOnDisk:
         assert not signatures.classes_are_imported()
         assert messages[0] == messages[1]
 
-    @pytest.mark.parametrize("damage", ["", "null", "[]", "{}", '{"key": 1}', "half"])
-    def test_a_damaged_file_is_replaced(self, new_process, tmp_path, damage):
+    @pytest.mark.parametrize("damage", [b"", b"cos\n_exit\n(I3\ntR.", None])
+    def test_a_damaged_or_forged_file_is_replaced(self, new_process, tmp_path, damage):
         new_process()
         whole = names("kernel")
-        text = cached(tmp_path).read_text()
-        cached(tmp_path).write_text(text[: len(text) // 2] if damage == "half" else damage)
+        file = cached(tmp_path) / "signatures.pkl"
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2] if damage is None else damage)
         new_process()
         assert names("kernel") == whole
         assert signatures.classes_are_imported()
-        assert json.loads(cached(tmp_path).read_text())["content"]
+        new_process()
+        assert names("kernel") == whole
+        assert not signatures.classes_are_imported()
 
-    def test_of_another_version_is_replaced(self, new_process, tmp_path):
+    @pytest.mark.parametrize("change", ["time", "removed", "new file beside it", "during the import"])
+    def test_a_source_that_changes_makes_it_out_of_date(self, new_process, monkeypatch, tmp_path, change):
+        source = tmp_path / "package" / "module.py"
+        source.parent.mkdir()
+        source.write_text("one")
+        os.utime(source, (1e9, 1e9))
+        monkeypatch.setattr(signatures, "_sources", lambda known: {str(source), str(source.parent)})
+        if change == "during the import":
+            os.utime(source, (1e10, 1e10))
         new_process()
         whole = names("kernel")
-        kept = json.loads(cached(tmp_path).read_text())
-        del kept["content"]["kinds"]["kernel"]["gaussian"]["texts"]
-        cached(tmp_path).write_text(json.dumps(kept))
+        if change == "time":
+            os.utime(source, (2e9, 2e9))
+        elif change == "removed":
+            source.unlink()
+        elif change == "new file beside it":
+            source.with_name("more.py").write_text("")
         new_process()
         assert names("kernel") == whole
         assert signatures.classes_are_imported()
@@ -138,7 +150,7 @@ class TestOnDisk:
     def test_every_source_is_one_of_its_files(self, new_process, tmp_path):
         new_process()
         names("kernel")
-        files = json.loads(cached(tmp_path).read_text())["files"]
+        _, files, _ = read(cached(tmp_path), name="signatures.pkl")
         for module in (
             "orbit/groups/rotation.py",
             "orbit/core/params.py",
@@ -154,70 +166,6 @@ class TestOnDisk:
         new_process()
         names("kernel")
         assert signatures.classes_are_imported()
-
-
-class TestCache:
-    KEY = ["a key"]
-
-    @pytest.fixture(autouse=True)
-    def _folder(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-    @pytest.fixture
-    def source(self, tmp_path) -> Path:
-        """A file that was written some time ago."""
-        folder = tmp_path / "package"
-        folder.mkdir()
-        path = folder / "module.py"
-        path.write_text("one")
-        os.utime(path, (1e9, 1e9))
-        return path
-
-    def write(self, *files: Path) -> None:
-        cache.write(self.KEY, {"content": 1}, map(str, files), time.time_ns())
-
-    def test_content_comes_back_under_its_key_only(self, source):
-        assert cache.read(self.KEY) is None
-        self.write(source, source.parent)
-        assert cache.read(self.KEY) == {"content": 1}
-        assert cache.read(["another key"]) is None
-
-    @pytest.mark.parametrize("change", ["content", "time", "removed", "new file beside it"])
-    def test_a_change_makes_it_out_of_date(self, source, change):
-        self.write(source, source.parent)
-        if change == "content":
-            source.write_text("other")
-            os.utime(source, (1e9, 1e9))
-        elif change == "time":
-            os.utime(source, (2e9, 2e9))
-        elif change == "removed":
-            source.unlink()
-        else:
-            source.with_name("more.py").write_text("")
-        assert cache.read(self.KEY) is None
-
-    def test_a_file_that_changes_while_it_is_read_is_not_kept(self, source):
-        start = time.time_ns()
-        source.write_text("changed")
-        cache.write(self.KEY, {}, [str(source)], start)
-        assert cache.read(self.KEY) is None
-
-    @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="may write everywhere")
-    def test_a_folder_that_is_read_only(self, source, tmp_path):
-        (tmp_path / "cache").mkdir()
-        (tmp_path / "cache").chmod(stat.S_IRUSR | stat.S_IXUSR)
-        self.write(source)
-        assert cache.read(self.KEY) is None
-
-    def test_content_that_json_does_not_have(self, source):
-        cache.write(self.KEY, {"default": object()}, [str(source)], time.time_ns())
-        assert cache.read(self.KEY) is None
-
-    def test_nothing_is_left_of_many_writers_but_one_file(self, source, tmp_path):
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda _: self.write(source), range(50)))
-        assert len(list((tmp_path / "cache" / "orbit").iterdir())) == 1
-        assert cache.read(self.KEY) == {"content": 1}
 
 
 PLUGIN = '''

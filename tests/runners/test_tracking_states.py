@@ -125,7 +125,7 @@ class Tracking(RuleBasedStateMachine):
         done = {name for name, status in self.known.items() if status == "FINISHED" and self.configs[name] == config}
         found = self.tracker.finished(Record("new", config_hash=config))
         assert (found is None) == (not done)
-        assert found is None or found.name in done
+        assert found is None or found.info.run_name in done
 
     # ---- what must hold ----------------------------------------------------------------------------------------------
 
@@ -137,14 +137,15 @@ class Tracking(RuleBasedStateMachine):
 
     @invariant()
     def every_run_is_in_mlflow_once_with_its_metrics(self) -> None:
-        found = self.tracker.runs()
-        names = [record.name for record, _ in found]
+        found = self._runs()
+        names = [run.info.run_name for run in found]
         assert len(names) == len(set(names))
         assert set(names) <= self.configs.keys()
-        for record, metrics in found:
-            if (status := self.known.get(record.name)) is not None:
-                assert record.status == status
-                assert metrics.get("test/accuracy") == self._metrics(record.name).get("test/accuracy")
+        for run in found:
+            name = run.info.run_name
+            if (status := self.known.get(name)) is not None:
+                assert run.info.status == status
+                assert run.data.metrics.get("test/accuracy") == self._metrics(name).get("test/accuracy")
         assert self.known.keys() <= set(names)
 
     def teardown(self) -> None:
@@ -154,11 +155,16 @@ class Tracking(RuleBasedStateMachine):
             self.ended[name] = "FAILED"
         recover(self.outputs, self.tracker)
         assert not Pending(self.outputs).markers()
-        assert {record.name: record.status for record, _ in self.tracker.runs()} == self.ended
+        assert {run.info.run_name: run.info.status for run in self._runs()} == self.ended
         for name, status in self.ended.items():
             assert self._folder(name).read_record().status == status
 
     # ---- helpers -----------------------------------------------------------------------------------------------------
+
+    def _runs(self) -> list:
+        client = mlflow.MlflowClient(self.tracker.uri)
+        found = client.get_experiment_by_name("orbit")
+        return [] if found is None else client.search_runs([found.experiment_id])
 
     def _folder(self, name: str) -> RunFolder:
         return RunFolder(self.outputs / "2026-01-01" / name)
