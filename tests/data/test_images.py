@@ -81,6 +81,7 @@ def test_unequal_sizes_are_refused_by_name_or_resized(tmp_path):
         Images(str(tmp_path)).load(0)
     advice = "set dataset.resize, dataset.crop or dataset.pad, e.g. dataset.resize=[6,8]"
     assert f"odd.png has 5 x 7 pixels, others have 6 x 8; {advice}" in str(error.value)
+    assert Images(str(tmp_path), resize=4).load(0).X_train.shape[1:] == (4, 4)
     data = Images(str(tmp_path), resize=[4, 5]).load(0)
     assert data.X_train.shape == (31, 4, 5)
     assert 0 <= data.X_train.min() < data.X_train.max() <= 1
