@@ -28,7 +28,7 @@ def cloud(rng, dim):
 
 
 def images(rng):
-    return unit_mean_norm(smooth_images(rng, 4, 14, 14))
+    return unit_mean_norm(smooth_images(rng, 2, 12, 12))
 
 
 def tones(rng):

@@ -180,7 +180,7 @@ def mean_square_errors(images: np.ndarray, sampling: str, q) -> dict[str, np.nda
 
     Random phases are on, so that no error is hidden by nodes shared with the fine rule.
     """
-    X = Polar(n_angles=64).fit_transform(images) if sampling == "polar" else unit_mean_norm(images)
+    X = Polar(n_angles=32).fit_transform(images) if sampling == "polar" else unit_mean_norm(images)
     group = Rotation(sampling)  # type: ignore[arg-type]
 
     def features(**params) -> np.ndarray:
@@ -211,7 +211,7 @@ def test_quadrature_converges_faster_than_monte_carlo(rng, source, least_ratios,
     if source == "digits":
         images = RotatedDigits(n_train=8).load(0).X_train.astype(np.float64)
     else:
-        images = smooth_images(rng, 8, 28, 28)
+        images = smooth_images(rng, 4, 20, 20)
     errors = mean_square_errors(images, sampling, q)
     monte_carlo, quadrature = errors["monte_carlo"], errors["quadrature"]
 
@@ -223,7 +223,7 @@ def test_quadrature_converges_faster_than_monte_carlo(rng, source, least_ratios,
 
 def test_local_invariance_converges_too(rng):
     """A concentrated q needs the nodes to resolve its peak first: no gain at 8, orders of magnitude at 32."""
-    errors = mean_square_errors(smooth_images(rng, 6, 28, 28), "polar", VonMises(4.0))
+    errors = mean_square_errors(smooth_images(rng, 4, 20, 20), "polar", VonMises(4.0))
     assert errors["quadrature"][0] / errors["quadrature"][2] > 100
     assert errors["monte_carlo"][2] / errors["quadrature"][2] > 200
 

@@ -167,7 +167,8 @@ def test_other_runners_and_bad_input(overrides, code, expected, run_with_figures
         (("experiment=xperm",), None),
     ],
 )
-def test_a_size_without_effect_is_told(overrides, reason, run_with_figures, log_messages):
+def test_a_size_without_effect_is_told(overrides, reason, run_with_figures, monkeypatch, log_messages):
+    monkeypatch.setattr(Measurements, "estimate", lambda self, plan, data: Estimate("a fit", 1, 0.0))
     assert run_with_figures(*overrides, "size=paper", "dry_run=true")[0] == 0
     told = [message for message in log_messages if message.startswith("size=")]
     assert told == ([f"size=paper has no effect: {reason}"] if reason else [])

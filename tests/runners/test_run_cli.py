@@ -349,7 +349,7 @@ class TestSweep:
         (parent,) = [r for r in logged if "job" not in r.data.tags]
         assert parent.info.status == "FAILED"
 
-    @pytest.mark.parametrize("launcher", ["basic", "joblib"])
+    @pytest.mark.parametrize("launcher", ["basic", pytest.param("joblib", marks=pytest.mark.slow)])
     def test_a_sweep_whose_jobs_are_all_refused_is_refused(self, run, launcher):
         parallel = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
         code, out, err = run("-m", *SMALL, "dataset.n_train=5000,6000", *parallel)
