@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mean_squared_error
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
 from orbit.core.component import Estimator
@@ -33,8 +34,8 @@ from orbit.solvers.selection import (
 )
 from orbit.solvers.structure import GramStructure, Independent, unpacked
 
-#: ``balanced`` weighs points so that all classes count the same.
-ClassWeight = Literal["balanced"] | None
+#: ``balanced`` weighs points so that all classes count the same; a mapping has the weights of classes.
+ClassWeight = Literal["balanced"] | dict | None
 
 #: The precisions of features that a learner takes.
 FLOATS = [np.float64, np.float32]
@@ -143,9 +144,12 @@ class Learner(Estimator):
         return self.predict(X), self.predict_proba(X)
 
     def _point_weights(self, sample_weight: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-        """Validated sample weights, shape (n,), with ``class_weight`` of equal sums in all classes; None if equal."""
+        """Validated sample weights, shape (n,), times those of the classes; None if all are equal."""
         weights = None if sample_weight is None else checked_weights(sample_weight, X)
-        return weights if self.class_weight is None else balanced_weights(y, weights)
+        if self.class_weight is None:
+            return weights
+        of_classes = compute_sample_weight(self.class_weight, y)
+        return of_classes if weights is None else of_classes * weights
 
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Features and targets of the kind that the learner takes, checked by scikit-learn."""
@@ -221,18 +225,6 @@ def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weights
-
-
-def balanced_weights(y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The weights of points, or ones, over their sums in each class of ``y``: all classes count the same.
-
-    >>> balanced_weights(np.array(["no", "no", "yes"])).tolist()
-    [0.5, 0.5, 1.0]
-    """
-    codes = np.unique(y, return_inverse=True)[1]
-    weights = np.ones(len(y)) if weights is None else weights
-    sums = np.bincount(codes, weights)[codes]
-    return np.divide(weights, sums, out=np.zeros(len(y)), where=sums > 0)
 
 
 class SolverLearner(Learner):

@@ -35,8 +35,9 @@ class LogisticClassifier(SolverClassifier):
     validation_fraction : float in (0, 1)
         Share of the training data in a validation part. Of up to 1,000 points all parts are validated in turn,
         stratified and repeated, of more points one.
-    class_weight : "balanced" or None
-        ``balanced`` weighs points so that all classes count the same, for classes that are rare.
+    class_weight : "balanced", dict or None
+        ``balanced`` weighs points so that all classes count the same, for classes that are rare; a mapping has the
+        weights of classes.
     random_state : int, RandomState or None
 
     Attributes

@@ -111,8 +111,9 @@ class RidgeClassifier(Ridge, LeastSquaresClassifier):
         validation part; see ``RidgeRegressor``.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``, or in a fold of clusters.
-    class_weight : "balanced" or None
-        ``balanced`` weighs points so that all classes count the same, for classes that are rare.
+    class_weight : "balanced", dict or None
+        ``balanced`` weighs points so that all classes count the same, for classes that are rare; a mapping has the
+        weights of classes.
     random_state : int, RandomState or None
         Seed of the hold-out split.
 

@@ -465,11 +465,13 @@ def test_a_path_of_learned_outputs_is_one_fit_for_each_value(rng):
 def test_balanced_classes_count_the_same(rng, kind):
     y = (np.arange(400) % 20 == 0).astype(int)
     X = rng.standard_normal((400, 3)) + y[:, None]
-    counts = rng.integers(1, 3, 400)
-    of_class = np.bincount(y, counts)[y]
-    ours = kind(1e-2, class_weight="balanced", random_state=0).fit(X, y, sample_weight=counts)
-    expected = kind(1e-2, random_state=0).fit(X, y, sample_weight=counts / of_class)
-    np.testing.assert_allclose(ours.decision_function(X), expected.decision_function(X), atol=1e-6)
+    weights = rng.random(400) + 0.1
+    ours = kind(1e-2, class_weight="balanced", random_state=0).fit(X, y, sample_weight=weights)
+    for other in (
+        kind(1e-2, random_state=0).fit(X, y, sample_weight=weights * np.where(y, 19, 1)),
+        kind(1e-2, class_weight={0: 2, 1: 38}, random_state=0).fit(X, y, sample_weight=weights),
+    ):
+        np.testing.assert_allclose(ours.decision_function(X), other.decision_function(X), atol=1e-6)
     assert ours.predict(X).mean() > 0.15 > kind(1e-2, random_state=0).fit(X, y).predict(X).mean()
 
 
