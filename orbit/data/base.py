@@ -307,7 +307,9 @@ class Loader(Component):
     def check_memory(self) -> None:
         """Raise ``InputError`` if data whose size follows from parameters cannot fit in memory."""
 
-    def read_points(self, path: str, form: Mapping[str, Any], encoder: Any = None) -> Points:
+    def read_points(
+        self, path: str, form: Mapping[str, Any], encoder: Any = None, id_column: str | None = None
+    ) -> Points:
         """New points from a file or folder, in the form of the data that this loader loaded.
 
         Parameters
@@ -318,6 +320,8 @@ class Loader(Component):
             :attr:`Dataset.form` of the data that the model was fitted to.
         encoder : TableEncoder or None
             :attr:`Dataset.encoder` of that data.
+        id_column : str or None
+            The column of a table that names the points; None numbers its rows.
 
         Raises
         ------
@@ -325,6 +329,11 @@ class Loader(Component):
             If they cannot be read, are not finite, or have another shape.
         """
         points = self._read_points(path, form)
+        if id_column is not None:
+            columns = [] if isinstance(points.X, np.ndarray) else list(points.X)
+            if id_column not in columns:
+                raise InputError(f"runner.id_column: expected a column of {path}, found {id_column!r}")
+            points = replace(points, ids=[str(each) for each in points.X[id_column]])
         if encoder is not None:
             with located(path):
                 points = replace(points, X=np.asarray(encoder.transform(points.X)))

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from orbit.learners.protocols import GivesProbabilities, GivesScores, GivesStd
 
@@ -35,3 +39,50 @@ def answers(learner: Any, X: Any) -> dict[str, np.ndarray]:
         return {"prediction": predicted, "probability": shares}
     scores = {"score": learner.decision_function(X)} if isinstance(learner, GivesScores) else {}
     return {"prediction": learner.predict(X)} | scores
+
+
+def answer_table(model: Pipeline, X: Any, targets: list[str] | None = None) -> pd.DataFrame:
+    """The :func:`answers` of a model for points, but scores: columns ``prediction``, ``probability_CLASS`` and so on.
+
+    Parameters
+    ----------
+    model : fitted pipeline that ends in a learner
+    X : points, as the model takes them
+    targets : names of several outputs, ``prediction_NAME``; None numbers them
+    """
+    found = answers(model[-1], model[:-1].transform(X))
+    found.pop("score", None)
+    columns: dict[str, np.ndarray] = {}
+    for name, values in found.items():
+        names = [str(label) for label in model.classes_] if name == "probability" else targets
+        columns |= _named(name, values, names)
+    return pd.DataFrame(columns)
+
+
+def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
+    """``{name: values}``, or with several outputs ``{name_OUTPUT: values of that output}``."""
+    if values.ndim == 1:
+        return {name: values}
+    n_outputs = values.shape[1]
+    outputs = names if names is not None and len(names) == n_outputs else [str(k) for k in range(n_outputs)]
+    return {f"{name}_{output}": column for output, column in zip(outputs, values.T, strict=True)}
+
+
+class Answering(BaseEstimator):
+    """A fitted model whose ``predict`` gives the :func:`answer_table`, for servers, which call nothing else.
+
+    Parameters
+    ----------
+    model : fitted pipeline that ends in a learner
+    targets : list of str or None
+        Names of several outputs.
+    """
+
+    def __init__(self, model: Pipeline, targets: list[str] | None = None) -> None:
+        self.model = model
+        self.targets = targets
+
+    def predict(self, X) -> pd.DataFrame:
+        """The table of answers, with a row for each of the points ``X``."""
+        check_is_fitted(self.model)
+        return answer_table(self.model, X, self.targets)

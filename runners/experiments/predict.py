@@ -17,7 +17,7 @@ from orbit.core.files import write_whole
 from orbit.core.models import MODEL, load_model
 from orbit.core.paths import user_path
 from orbit.data import Loader
-from orbit.learners.answers import answers
+from orbit.learners.answers import answer_table
 from orbit.learners.base import Learner
 from orbit.registry import register
 from runners.config.names import key_of
@@ -37,10 +37,10 @@ _FILE = "predictions.csv"
 class Predict(Runner):
     """Predicts new points, which are read in the same way as the data set of the model.
 
-    ``predictions.csv`` has a row for each point: ``point`` (row number or file name), ``prediction`` (several outputs:
-    ``prediction_NAME``), and ``probability_CLASS``, or ``std``, ``std_observed``, ``lower`` and ``upper``, where the
-    learner gives them: the standard deviation of the predicted function, that of one observation, with its noise, and
-    the ends of the interval that has 95 % of the observations.
+    ``predictions.csv`` has a row for each point: ``point`` (row number, id or file name), ``prediction`` (of several
+    outputs ``prediction_NAME``), and ``probability_CLASS``, or ``std``, ``std_observed``, ``lower`` and ``upper``,
+    where the learner gives them: the standard deviation of the predicted function, that of one observation, with its
+    noise, and the ends of the interval that has 95 % of the observations.
 
     A model is a pickle, which is a program that runs when it is loaded. Only models that you fitted on this machine are
     loaded without ``trust``.
@@ -52,6 +52,9 @@ class Predict(Runner):
     input : str or None
         New points: an .npz or .npy file; for a model of ``dataset=table`` a CSV or Parquet file, of ``dataset=images``
         also a picture, of ``sounds`` and ``spoken_digits`` a .wav file, or a folder of them. Required.
+    id_column : str or None
+        Column of a table whose values name the points in the predictions; the model must not learn from it
+        (``dataset.exclude``).
     output : str or None
         File of the predictions; None is ``predictions.csv`` in the folder of this run.
     trust : bool
@@ -62,10 +65,16 @@ class Predict(Runner):
     uses_data: ClassVar[bool] = False
 
     def __init__(
-        self, model: str | None = None, input: str | None = None, output: str | None = None, trust: bool = False
+        self,
+        model: str | None = None,
+        input: str | None = None,
+        id_column: str | None = None,
+        output: str | None = None,
+        trust: bool = False,
     ) -> None:
         self.model = model
         self.input = input
+        self.id_column = id_column
         self.output = output
         self.trust = trust
 
@@ -91,10 +100,10 @@ class Predict(Runner):
             whole, loader, form = self._load(job)
             encoder, model = without_encoder(whole)
             with _naming_input():
-                points = loader.read_points(self.input, form, encoder)
+                points = loader.read_points(self.input, form, encoder, self.id_column)
         with job.stage("predict"), _naming_input():
             batches = job.plan.engine().row_batches(len(points.X), 2 * self._widest(model, points.X[:1]))
-            frames = [predictions(model, points.X[rows], form.get("targets")) for rows in batches]
+            frames = [answer_table(model, points.X[rows], form.get("targets")) for rows in batches]
         table = pd.concat(frames, ignore_index=True)
         table.insert(0, "point", points.ids)
         path = self._write(job, table.to_csv(index=False))
@@ -151,26 +160,6 @@ def _naming_input() -> Iterator[None]:
             raise
         fixed = " (settings are those of the model, given when it is fitted)" if "dataset." in str(error) else ""
         raise InputError(f"runner.input: {error}{fixed}") from error
-
-
-def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:
-    """Predictions, with standard deviations or probabilities if the learner has them; ``targets`` are output names."""
-    found = answers(model[-1], model[:-1].transform(X))
-    columns: dict[str, np.ndarray] = {}
-    found.pop("score", None)
-    for name, values in found.items():
-        names = [str(label) for label in model.classes_] if name == "probability" else targets
-        columns |= _named(name, values, names)
-    return pd.DataFrame(columns)
-
-
-def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
-    """``{name: values}``, or with several outputs ``{name_OUTPUT: values of that output}``."""
-    if values.ndim == 1:
-        return {name: values}
-    n_outputs = values.shape[1]
-    outputs = names if names is not None and len(names) == n_outputs else [str(k) for k in range(n_outputs)]
-    return {f"{name}_{output}": column for output, column in zip(outputs, values.T, strict=True)}
 
 
 def _model(folder: RunFolder, trust: bool) -> Pipeline:

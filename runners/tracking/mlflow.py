@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from orbit.core.errors import InputError, encodable, shortened
 from orbit.core.files import write_new
+from orbit.learners.answers import Answering
 from runners.config.program import program
 from runners.measure.metrics import MAIN_METRICS
 from runners.tracking import stores, views
@@ -165,7 +166,8 @@ class Tracker:
         try:
             for name in (RECORD, CONFIG):
                 mlflow.artifacts.download_artifacts(run_id=run_id, artifact_path=name, dst_path=str(folder.path))
-            return mlflow.sklearn.load_model(f"runs:/{run_id}/model")
+            model = mlflow.sklearn.load_model(f"runs:/{run_id}/model")
+            return model.model if isinstance(model, Answering) else model
         except Exception as error:
             log.debug("fetching %s failed", run_id, exc_info=True)
             raise InputError(

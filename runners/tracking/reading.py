@@ -11,7 +11,7 @@ import orbit
 from orbit.core.errors import InputError
 from orbit.data import Loader
 from orbit.data.frames import TableEncoder
-from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
+from runners.tracking.record import CONFIG, RECORD, RunFolder
 
 _COLUMNS = "columns"
 
@@ -27,7 +27,7 @@ def data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
     InputError
         If the folder does not have them, or has those of two data sets.
     """
-    form = _form(folder.read_record())
+    form = folder_form(folder)
     if form is None:
         raise InputError(f"{folder.path / RECORD} has no record of the data that the run was fitted to")
     loader = _loader(folder)
@@ -60,8 +60,9 @@ def _loader(folder: RunFolder) -> Loader:
         raise InputError(f"{folder.path / CONFIG}: {error}") from error
 
 
-def _form(record: Record | None) -> Mapping[str, Any] | None:
-    """The form of the data set of a record; None if there is none with a shape."""
+def folder_form(folder: RunFolder) -> Mapping[str, Any] | None:
+    """The form of the data set of a run; None if its record has none with a shape."""
+    record = folder.read_record()
     dataset: Any = record.dataset if record is not None else None
     form = dataset.get("form") if isinstance(dataset, dict) else None
     shape = form.get("shape") if isinstance(form, dict) else None

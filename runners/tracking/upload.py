@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from orbit.core.errors import InputError, encodable
 from orbit.core.models import MODEL, load_model
+from orbit.learners.answers import Answering
+from orbit.learners.protocols import GivesProbabilities, GivesStd
 from runners.measure.metrics import metric_name
-from runners.tracking.reading import MODEL_KEYS, without_encoder
+from runners.tracking.reading import MODEL_KEYS, folder_form, without_encoder
 from runners.tracking.record import EXAMPLE, Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -121,6 +124,10 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
         return
     encoder, _ = without_encoder(model)
     X = X if encoder is None else encoder.inverse_transform(X)
+    if isinstance(model, Pipeline) and isinstance(model[-1], (GivesProbabilities, GivesStd)):
+        form = folder_form(RunFolder(folder)) or {}
+        model = Answering(model, form.get("targets"))
+        y = model.predict(X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
     requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]

@@ -16,11 +16,12 @@ from orbit.approx import Exact
 from orbit.core.errors import InputError
 from orbit.data import Digits
 from orbit.learners import GaussianProcess
+from orbit.learners.answers import answer_table
 from orbit.learners.base import Learner
 from orbit.representations import Raw, UnitNorm
 from runners.config.plan import plan
 from runners.experiments.fit import Fit
-from runners.experiments.predict import Predict, predictions
+from runners.experiments.predict import Predict
 from runners.job.job import Job
 from runners.tracking.record import Record, RunFolder
 
@@ -218,7 +219,7 @@ class Probable(Learner):
 )
 def test_deviations_and_probabilities_are_columns(learner, targets, columns):
     X = np.ones((3, 2))
-    table = predictions(Pipeline([("features", Raw()), ("learner", learner)]).fit(X), X, targets)
+    table = answer_table(Pipeline([("features", Raw()), ("learner", learner)]).fit(X), X, targets)
     assert table.columns.tolist() == columns
     assert len(table) == 3
     if "std" in table:
@@ -231,7 +232,7 @@ def test_deviations_of_the_function_and_of_an_observation_are_different_columns(
     y = np.sin(X) + 0.3 * rng.standard_normal((300, np.size(scale)))
     y = y[:, 0] if np.isscalar(scale) else y * scale
     model = Pipeline([("features", Exact(residual=True)), ("learner", GaussianProcess())]).fit(X, y)
-    table = predictions(model, X)
+    table = answer_table(model, X)
     for k, each in enumerate(np.atleast_1d(scale)):
         suffix = "" if np.isscalar(scale) else f"_{k}"
         function, observed = table[f"std{suffix}"] / each, table[f"std_observed{suffix}"] / each

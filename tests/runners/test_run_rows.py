@@ -130,6 +130,42 @@ def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_
         served.predict(new.drop(columns="width"))
 
 
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize(
+    ("settings", "columns"),
+    [
+        (
+            ("dataset.target=dear", "dataset.exclude=[case,colour,price]", "learner=logistic"),
+            ["prediction", "probability_no", "probability_yes"],
+        ),
+        (
+            ("dataset.target=price", "dataset.exclude=[case,colour,dear,cost/EUR]", "learner=gp"),
+            ["prediction", "std", "std_observed", "lower", "upper"],
+        ),
+    ],
+    ids=["logistic", "gp"],
+)
+def test_a_model_in_mlflow_answers_with_what_its_learner_knows(table, run, tmp_path, settings, columns):
+    table.assign(case=[f"c{i}" for i in range(len(table))]).to_csv("mine.csv", index=False)
+    code, _, err = run(*TABLE[:-1], *settings, "run_name=a")
+    assert code == 0, err
+    (logged,) = mlflow_runs(tmp_path)
+    uri = f"runs:/{logged.info.run_id}/model"
+    predict = ("runner=predict", f"runner.model={uri}", "runner.input=mine.csv", "runner.trust=true", "run_name=b")
+    assert "runner.id_column: expected a column of mine.csv, found 'name'" in run(*predict, "runner.id_column=name")[2]
+    code, _, err = run(*predict, "runner.id_column=case")
+    assert code == 0, err
+    expected = pd.read_csv(folders(tmp_path)[-1] / "predictions.csv")
+    assert expected.pop("point").tolist() == [f"c{i}" for i in range(len(table))]
+    assert expected.columns.tolist() == columns
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    served = mlflow.pyfunc.load_model(uri)
+    assert served.metadata.signature.outputs.input_names() == columns
+    pd.testing.assert_frame_equal(served.predict(table), expected, rtol=1e-4, check_dtype=False)
+    rows = pd.DataFrame(score(served, {"dataframe_split": table.to_dict(orient="split", index=False)}))
+    pd.testing.assert_frame_equal(rows, expected, rtol=1e-4, check_dtype=False)
+
+
 def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
     settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "dataset.missing=mean")
     folder = run.finished(*settings, "tracking.enabled=false", "run_name=a")
