@@ -22,7 +22,7 @@ from runners.experiments.fitting import Fitted
 from runners.job.job import Job
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate, paired_test
 
-# Multiplications of the linear model's Gram matrix and of the neighbours' distances: a tenth of a second each.
+# Multiplications of the linear model's Gram matrix and of the neighbours' distances: 0.1 to 0.3 s of a processor each.
 _MOST_WORK = 2e9
 
 _SIGNIFICANT = 0.05

@@ -136,7 +136,9 @@ def test_task_may_be_given(save):
     ("given", "kept"), [("f4", "f4"), ("f8", "f8"), ("u1", "f4"), ("i8", "f4"), ("?", "f4"), ("f2", "f4")]
 )
 def test_precision_of_arrays(save, given, kept):
-    assert Arrays(save(X=(X20 * 9).astype(given), y=Y20)).load(0).X_train.dtype == kept
+    data = Arrays(save(X=(X20 * 9).astype(given), y=Y20)).load(0)
+    assert data.X_train.dtype == kept
+    assert data.source == "file mine.npz" + ", bytes from 0 to 255 as they are" * (given == "u1")
 
 
 def test_classes_are_split_evenly(save):
