@@ -12,7 +12,6 @@ import pytest
 
 import orbit
 from orbit import testing
-from orbit.core.errors import ParameterError, UnknownNameError
 from orbit.orbits import Rule
 
 CONTRACTS = [
@@ -87,18 +86,6 @@ def test_formulas_that_a_contract_needs_are_asked_for(contract, method, formula)
         NotImplementedError, match=f"^{contract.__name__}.{method}: expected a method that gives {formula}$"
     ):
         getattr(contract(), method)(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("group", "error"),
-    [({"name": "rotaton"}, UnknownNameError), ({"name": "permutation", "mode": "x"}, ParameterError)],
-)
-def test_the_contract_of_data_sets_finds_a_wrong_default_group(monkeypatch, group, error):
-    monkeypatch.setattr(orbit.data.Digits, "default_group", group)
-    contract = testing.DatasetContract()
-    contract.component = orbit.data.Digits
-    with pytest.raises(error):
-        contract.test_default_group_can_be_made()
 
 
 def test_the_documentation_names_the_contract_of_every_kind():

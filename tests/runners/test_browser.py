@@ -73,9 +73,7 @@ def columns(page: str) -> list[str]:
 
 @pytest.mark.usefixtures("database")
 def test_a_run_opens_on_all_runs_with_their_metric_and_its_references(run, tmp_path, server):
-    code, out, err = run(*SMALL)
-    assert code == 0, err
-    page = rendered(f"{server()}/{re.search(r'then http://127.0.0.1:5000/(#.+)', out)[1]}", tmp_path)
+    page = rendered(f"{server()}/{re.search(r'then http://127.0.0.1:5000/(#.+)', run.ok(*SMALL))[1]}", tmp_path)
     assert columns(page)[:2] == ["metrics.`test/accuracy`", "metrics.`reference/majority_class/accuracy`"]
     assert mlflow_runs(tmp_path)[0].info.run_name in page
 

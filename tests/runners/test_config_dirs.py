@@ -99,8 +99,7 @@ def test_they_are_documented_and_their_keys_are_checked(swapping, run):
 def test_files_of_a_package_that_name_code_are_refused(install, run):
     files = FILES | {"conf/experiment/bad.yaml": "# @package _global_\nhydra: {x: {_target_: os.getcwd}}\n"}
     folder = install("swapping", files, module="groups")
-    code, _, err = run("experiment=bad")
-    assert code == 2
+    err = run.refused("experiment=bad")
     assert err.startswith(f"error: {folder / 'conf/experiment/bad.yaml'}: the key '_target_' names code to run")
 
 

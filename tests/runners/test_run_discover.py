@@ -18,8 +18,7 @@ DISCOVER = (
 
 @pytest.mark.slow
 def test_the_discovered_group_is_an_experiment(run, tmp_path):
-    code, out, err = run(*DISCOVER)
-    assert code == 0, err
+    out = run.ok(*DISCOVER)
     assert "The answer does not depend on rotation" in out
     (folder,) = folders(tmp_path)
     metrics = RunFolder(folder).read_metrics()
@@ -27,6 +26,5 @@ def test_the_discovered_group_is_an_experiment(run, tmp_path):
     assert (folder / "figures" / "discover.png").exists()
     assert "group=rotation\n" in out
     settings = (f"--config-dir={folder / 'conf'}", "experiment=discovered", "dataset=digits", "approx.n_components=20")
-    code, out, err = run(*settings, "dataset.n_train=60", "dataset.n_test=40", "tracking.enabled=false", "run_name=b")
-    assert code == 0, err
+    out = run.ok(*settings, "dataset.n_train=60", "dataset.n_test=40", "tracking.enabled=false", "run_name=b")
     assert "orbit of 32" in out

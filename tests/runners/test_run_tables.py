@@ -70,8 +70,7 @@ class TestTable:
         turned = "turned: {group: {name: rotation}}"
         rows = f"first: {{{nystrom}}}, second: {{{nystrom}, {second}}}, {turned}, third: {{{second}}}"
         command = ("runner=table", *SMALL[:-1], f"runner.rows={{{rows}}}", "runner.repeats={seed: [0, 1]}")
-        code, _, err = run(*command, "tracking.enabled=false", "group=identity", "approx=rf")
-        assert code == 0, err
+        run.ok(*command, "tracking.enabled=false", "group=identity", "approx=rf")
         assert len(fitted) == len(set(fitted)) == 2
         (folder,) = folders(tmp_path)
         assert [r["label"] for r in RunFolder(folder).read_results()] == ["first", "second", "turned", "third"]

@@ -46,11 +46,6 @@ def _nothing_ran(tmp_path):
     assert not (tmp_path / "it ran").exists()
 
 
-def test_the_bomb_works(tmp_path):
-    pickle.loads(pickle.dumps(Bomb(tmp_path / "other")))
-    assert (tmp_path / "other").exists()
-
-
 class TestModels:
     def test_own_models_are_loaded_others_only_if_trusted(self, tmp_path):
         own, copied = tmp_path / "own", tmp_path / "copied"
@@ -234,8 +229,7 @@ class TestConfigurations:
         path = tmp_path / "experiment" / "nice.yaml"
         path.parent.mkdir()
         path.write_text("# @package _global_\n" + CONFIGS[name].replace("FILE", str(tmp_path / "it ran")))
-        code, _, err = run("--config-dir", str(tmp_path), "experiment=nice")
-        assert code == 2
+        err = run.refused("--config-dir", str(tmp_path), "experiment=nice")
         assert re.match(rf"error: {path}: the key '\S+' names code to run", err)
         assert not (tmp_path / "it ran").exists()
 
