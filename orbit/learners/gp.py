@@ -116,8 +116,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         Returns
         -------
         array, shape (n,) or (n, k) like the targets; with ``return_std`` a pair of such
-        arrays. The standard deviation does not include the noise of an observation,
-        :meth:`noise_std`.
+        arrays. The standard deviation does not include the noise of an observation, :meth:`noise_std`, as that of
+        scikit-learn's ``GaussianProcessRegressor`` with ``alpha``; with a ``WhiteKernel`` it is that of an observation.
 
         Raises
         ------
