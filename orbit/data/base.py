@@ -233,8 +233,9 @@ class Loader(Component):
     ----------
     default_representation : dict
         The representation used when none is given.
-    default_group : dict
-        The group that a run uses when none is given: its name, and parameters that differ from its defaults.
+    default_group : dict or None
+        The group that a run uses when none is given: its name, and parameters that differ from its defaults. None is
+        the one that :func:`orbit.discover` finds on training points.
     fixed_task : {"classification", "regression"} or None
         The task; None if it depends on the data.
     pixels : bool
@@ -255,7 +256,7 @@ class Loader(Component):
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
-    default_group: ClassVar[dict[str, Any]] = {"name": "rotation"}
+    default_group: ClassVar[dict[str, Any] | None] = None
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
     ink: ClassVar[bool] = False

@@ -51,6 +51,7 @@ class CIFAR10(FileLoader):
     """
 
     folder = "cifar10"
+    default_group = {"name": "rotation"}
     pixels = True
 
     def files(self) -> list[DataFile]:

@@ -34,6 +34,7 @@ class Digits(Loader):
     """
 
     ink = True
+    default_group = {"name": "rotation"}
 
     def __init__(self, n_train: PositiveInt | None = None, n_test: PositiveInt | None = None) -> None:
         self.n_train = n_train

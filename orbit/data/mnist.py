@@ -76,6 +76,7 @@ class MNIST(FileLoader):
 
     folder = "mnist"
     pixels = ink = True
+    default_group = {"name": "rotation"}
 
     def files(self) -> list[DataFile]:
         return [TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS]

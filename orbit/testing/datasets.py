@@ -53,7 +53,7 @@ class DatasetContract(ComponentContract):
         orbit.build("representation", choice.pop("name"), **choice).fit(data.X_train[:20])
 
     def test_default_group_can_be_made(self):
-        choice = dict(self.create().default_group)
+        choice = dict(self.create().default_group or {"name": "identity"})
         orbit.build("group", choice.pop("name"), **choice).check()
 
     def test_same_seed_same_data(self):

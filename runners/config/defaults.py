@@ -43,7 +43,7 @@ def _group(config: dict[str, Any]) -> list[str]:
     """The group, and its parameters that follow from the representation, such as polar samples."""
     given = config["group"]["name"] != "auto"
     if not given:
-        config["group"] = complete("group", _class(config, "dataset").default_group)
+        config["group"] = complete("group", _class(config, "dataset").default_group or {"name": "identity"})
     params = _class(config, "representation").group_params
     filled = [key for key in params if key in config["group"] and config["group"][key] is None]
     config["group"] |= {key: params[key] for key in filled}

@@ -68,6 +68,12 @@ class Plan:
         return self._hash((*NOT_IN_HASH, "runner", "size"))
 
     @property
+    def has_open_group(self) -> bool:
+        """Whether neither the user nor the data set names a group, and the features can be averaged over one."""
+        is_open = self.composed["group"]["name"] == "auto" and self._part("dataset").default_group is None
+        return is_open and not self._part("approx").operator_valued
+
+    @property
     def resumes(self) -> bool:
         """Whether results of earlier runs are taken."""
         return self.config["resume"] or self.config["retry_failed"]

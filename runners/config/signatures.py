@@ -161,7 +161,10 @@ def _of_classes(kind: str, *described: Any) -> Signature:
     if kind == "learner":
         return replace(made, takes_from_kernel=[key for cls in described for key in cls.takes_from_kernel])
     if kind == "dataset":
-        choices = {"group": described[0].default_group, "representation": described[0].default_representation}
+        choices = {
+            "group": described[0].default_group or {"name": "auto"},
+            "representation": described[0].default_representation,
+        }
         made = replace(made, default_choices=choices, reads=list(described[0].reads))
         return _with_keys(made, described[0].ignored_keys)
     if kind == "runner":

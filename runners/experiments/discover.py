@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from omegaconf import OmegaConf
 
+import orbit
+from orbit.core import distributed
+from orbit.core.errors import InputError
+from orbit.core.files import write_whole
 from orbit.core.params import PositiveInt
 from orbit.data import Dataset
 from orbit.discovery import Discovery, discover
@@ -19,8 +26,14 @@ from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.measure.tables import csv_table, number
 
-# The experiment file in a run folder.
+log = logging.getLogger(__name__)
+
+# The experiment file in a run folder, and the file of a finding in the folder of a sweep.
 _EXPERIMENT = "conf/experiment/discovered.yaml"
+_SWEEP_FILE = ".group-{}.json"
+
+# Training points that the group of data that name none is discovered with.
+_FEW_POINTS = 500
 
 
 @register("runner", "discover")
@@ -38,6 +51,8 @@ class Discover(Runner):
     refine : bool
         Try three widths of each group's distribution, refine those of the best, and try products of groups.
     """
+
+    takes_group: ClassVar[bool] = False
 
     def __init__(self, n_points: PositiveInt = 1000, refine: bool = True) -> None:
         self.n_points = n_points
@@ -81,6 +96,38 @@ def discovered(plan: Plan, data: Dataset, n_points: int, refine: bool) -> Discov
         random_state=seed,
         progress=plan.config["engine"]["progress"],
     )
+
+
+def with_discovered_group(plan: Plan, sweep: Path | None) -> tuple[Plan, str | None]:
+    """A plan with the discovered group, if its data name none and neither does the user, and the finding in words.
+
+    The jobs of a sweep with the same split of the data discover it once: the first writes it into the sweep's folder.
+    """
+    runner: Any = orbit.get("runner", plan.config["runner"]["name"])
+    if not (plan.has_open_group and runner.uses_data and runner.takes_group):
+        return plan, None
+    parts = {kind: plan.config[kind] for kind in ("dataset", "representation", "encoder", "seed")}
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    written = None if sweep is None else sweep / _SWEEP_FILE.format(digest)
+    if written is not None and written.exists():
+        settings, sentence = json.loads(written.read_text())
+    else:
+        settings, sentence = distributed.gather(_finding(plan))[0]
+    if written is not None:
+        write_whole(written, json.dumps([settings, sentence]))
+    log.info("group=auto: %s", sentence)
+    return plan.variant(settings), sentence
+
+
+def _finding(plan: Plan) -> tuple[dict[str, Any], str]:
+    """The sections of the discovered group, and the finding in words."""
+    loader, seed = plan.component("dataset"), plan.seed("dataset")
+    data = loader.load(seed, lazy=True) if plan.config["engine"]["stream"] else plan.load()
+    try:
+        found = discovered(plan, data, _FEW_POINTS, refine=False)
+    except InputError as error:
+        return {"group": {"name": "identity"}}, f"no group is compared: {error}"
+    return found.settings, found.sentence
 
 
 def command_line(settings: Mapping[str, Mapping[str, Any]]) -> str:

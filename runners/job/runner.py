@@ -22,6 +22,8 @@ class Runner(Component):
         Whether its runs are logged in MLflow.
     uses_data : bool
         Whether it loads the data set of the plan, whose files must then exist.
+    takes_group : bool
+        Whether its results depend on the group, which is discovered where neither the user nor the data set names one.
     validates : bool
         Whether it scores one setting on the validation points of a selection, which then has no grid.
     reuses_features : bool
@@ -30,6 +32,7 @@ class Runner(Component):
 
     tracked: ClassVar[bool] = True
     uses_data: ClassVar[bool] = True
+    takes_group: ClassVar[bool] = True
     validates: ClassVar[bool] = False
     reuses_features: ClassVar[bool] = False
 

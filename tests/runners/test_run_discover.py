@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from command_line import folders
+from command_line import composed, folders
 
+import orbit
+from runners.config.plan import plan
+from runners.experiments import discover as module
+from runners.experiments.discover import with_discovered_group
 from runners.tracking.record import RunFolder
 
 DISCOVER = (
@@ -28,3 +33,37 @@ def test_the_discovered_group_is_an_experiment(run, tmp_path):
     settings = (f"--config-dir={folder / 'conf'}", "experiment=discovered", "dataset=digits", "approx.n_components=20")
     out = run.ok(*settings, "dataset.n_train=60", "dataset.n_test=40", "tracking.enabled=false", "run_name=b")
     assert "orbit of 32" in out
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Settings of a small fit to rotated digits in a file, which names no group."""
+    data = orbit.RotatedDigits().load(0)
+    np.savez(tmp_path / "own.npz", X=data.X_train[:80], y=data.y_train[:80])
+    return "dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}", "approx.n_components=20", "tracking.enabled=false"
+
+
+def test_data_that_name_no_group_get_the_discovered_one(run, tmp_path, own):
+    code, out, err = run(*own, "run_name=a")
+    assert code == 0, err
+    assert "The answer does not depend on rotation" in out
+    assert run(*own, "run_name=b", "group=rotation")[0] == 0
+    discovered, given = (RunFolder(folder).read_metrics()["test/accuracy"] for folder in folders(tmp_path))
+    assert discovered == given
+
+
+def test_a_sweep_discovers_a_group_once_for_each_split(monkeypatch, tmp_path, own):
+    found = []
+    monkeypatch.setattr(module, "_finding", lambda made: found.append(1) or ({"group": {"name": "dihedral"}}, "why"))
+    expected = {"": "dihedral", "learner=svm": "dihedral", "group=rotation": "rotation", "seed=1": "dihedral"}
+    for setting, name in {**expected, "runner=sync": "identity"}.items():
+        made, why = with_discovered_group(plan(composed(*own, *[setting][: len(setting)])), tmp_path)
+        assert (made.config["group"]["name"], why) == (name, "why" if name == "dihedral" else None)
+    assert len(found) == 2
+
+
+def test_few_points_have_no_group(tmp_path):
+    np.savez(tmp_path / "own.npz", X=np.random.default_rng(0).random((9, 4, 4)), y=np.arange(9) % 2)
+    made, why = with_discovered_group(plan(composed("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}")), None)
+    assert made.config["group"]["name"] == "identity"
+    assert why.startswith("no group is compared: X: expected at least 10 different points or clusters")
