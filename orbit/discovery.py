@@ -185,7 +185,7 @@ class Discovery:
         gains, losses = self.changes(best)
         points = f"; {gains} points are right only with it, {losses} only without" if gains + losses else ""
         return (
-            f"The answer does not depend on {best.label}: the leave-one-out error is {best.error:.3g} with it, "
+            f"Averaging over {best.label} helps: the leave-one-out error is {best.error:.3g} with it, "
             f"{plain.error:.3g} without (p {best.p:.1g}){points}."
         )
 
@@ -220,7 +220,7 @@ def discover(
     clusters: Any = None,
     encoder: Encoder | None = None,
     groups: Iterable[Group] | None = None,
-    max_points: int = 1000,
+    max_points: int = 500,
     refine: bool = True,
     random_state: int = 0,
     progress: bool = False,

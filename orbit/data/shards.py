@@ -77,6 +77,7 @@ class Shards(Loader):
     """
 
     fixed_task = None
+    default_group = {"name": "rotation"}
     in_order = True
     reading = ("features",)
 

@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 _EXPERIMENT = "conf/experiment/discovered.yaml"
 _SWEEP_FILE = ".group-{}.json"
 
-# Training points that the group of data that name none is discovered with.
-_FEW_POINTS = 500
+# Training points that groups are compared on, unless the user says otherwise.
+_POINTS = 500
 
 
 @register("runner", "discover")
@@ -54,7 +54,7 @@ class Discover(Runner):
 
     takes_group: ClassVar[bool] = False
 
-    def __init__(self, n_points: PositiveInt = 1000, refine: bool = True) -> None:
+    def __init__(self, n_points: PositiveInt = _POINTS, refine: bool = True) -> None:
         self.n_points = n_points
         self.refine = refine
 
@@ -92,6 +92,7 @@ def discovered(plan: Plan, data: Dataset, n_points: int, refine: bool) -> Discov
         task=data.task,
         clusters=None if data.clusters is None else data.clusters[rows],
         encoder=plan.component("encoder"),
+        max_points=n_points,
         refine=refine,
         random_state=seed,
         progress=plan.config["engine"]["progress"],
@@ -124,7 +125,7 @@ def _finding(plan: Plan) -> tuple[dict[str, Any], str]:
     loader, seed = plan.component("dataset"), plan.seed("dataset")
     data = loader.load(seed, lazy=True) if plan.config["engine"]["stream"] else plan.load()
     try:
-        found = discovered(plan, data, _FEW_POINTS, refine=False)
+        found = discovered(plan, data, _POINTS, refine=False)
     except InputError as error:
         return {"group": {"name": "identity"}}, f"no group is compared: {error}"
     return found.settings, found.sentence

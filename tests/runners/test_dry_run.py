@@ -239,7 +239,14 @@ class TestWhereItIsSet:
 
 def test_the_estimate_of_a_run_does_not_say_what_its_fit_warns_of(run, tmp_path, log_messages, rng):
     np.savez(tmp_path / "mine.npz", X=rng.random((60, 3, 9, 9)), y=np.arange(60) % 2)
-    mine = ("dataset=arrays", f"dataset.path={tmp_path / 'mine.npz'}", *SMALL[2:], "approx=rf", *QUIET)
+    mine = (
+        "dataset=arrays",
+        f"dataset.path={tmp_path / 'mine.npz'}",
+        *SMALL[2:],
+        "group=rotation",
+        "approx=rf",
+        *QUIET,
+    )
     assert run(*mine, "dry_run=true")[0] == 0
     assert not log_messages
     assert run(*mine)[0] == 0

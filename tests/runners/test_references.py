@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from command_line import folders
+from command_line import SMALL, folders
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
@@ -14,7 +14,7 @@ from orbit.data import Dataset
 from runners.experiments import references as module
 from runners.tracking.record import RunFolder
 
-ARRAYS = ("dataset=arrays", "dataset.path=mine.npz", "approx.n_components=20", "orbit.size=4", "tracking.enabled=false")
+ARRAYS = ("dataset=arrays", "dataset.path=mine.npz", "group=rotation", *SMALL[2:4], "tracking.enabled=false")
 IN_FIT = ("runner.save_model=false", "runner.check_group=false")
 
 

@@ -79,6 +79,7 @@ def test_a_regression_with_several_splits(run, tmp_path):
     settings = ("runner=compare", "runner.repeats={seed: [0, 1]}", "dataset=arrays", "dataset.task=regression")
     out = run.ok(
         *settings,
+        "group=rotation",
         f"dataset.path={tmp_path / 'own.npz'}",
         "approx.n_components=20",
         "orbit.size=4",
@@ -119,7 +120,7 @@ def upside_down(rng, tmp_path):
 
 
 def test_a_full_turn_that_lowers_validation_accuracy_is_a_warning_in_the_table(run, upside_down, tmp_path):
-    out = run.ok(*upside_down)
+    out = run.ok(*upside_down, "group=rotation")
     assert "group=rotation lowers validation accuracy: " in out
     assert "100.0% with group=identity (75 training and 75 validation points)" in out
     for harmless in ("group=small_moves", "group=identity", "runner.check_group=false", "engine.stream=true"):
@@ -133,7 +134,7 @@ def test_a_sweep_over_learners_checks_the_group_once_and_warns_in_every_job(run,
     monkeypatch.setattr(
         fit, "warning_about_group", lambda *given: warned.append(checked.warning_about_group(*given)) or warned[-1]
     )
-    run.ok("-m", *upside_down, "learner.regularization=1,10,100")
+    run.ok("-m", *upside_down, "group=rotation", "learner.regularization=1,10,100")
     assert len(checks) == 2, "with the group, and without"
     assert len(warned) == 3
     assert len(set(warned)) == 1

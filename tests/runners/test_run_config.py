@@ -271,7 +271,6 @@ class TestGroupOfTheDataSet:
         ("dataset", "group"),
         [
             ("digits", "rotation"),
-            ("images", "rotation"),
             ("xperm", "permutation"),
             *((name, "identity") for name in ("vector_field", "low_rank_multitask", "table", "qm7")),
             *((name, "translation") for name in ("spoken_digits", "sounds")),
@@ -283,6 +282,13 @@ class TestGroupOfTheDataSet:
         assert "group" in fill_defaults(config)
         assert config["group"]["name"] == group
         assert cfg.run_name == f"{dataset}-{group}-nystrom-s0"
+
+    def test_is_open_for_data_that_name_none(self):
+        cfg = composed("dataset=images")
+        config = OmegaConf.to_container(cfg, resolve=True)
+        assert "group" in fill_defaults(config)
+        assert config["group"]["name"] == "identity"
+        assert cfg.run_name == "images-auto-nystrom-s0"
 
     def test_is_the_same_run_as_with_that_group(self):
         given = ("group=permutation", "group.mode=blocks")
