@@ -205,7 +205,7 @@ def test_of_a_model_for_other_points_than_its_record_says(fitted, tmp_path, monk
 
 
 ONE_OF_EACH = "approx.n_components=0", "=3", f"run_name={'x' * 400}", "tracking=3", "engine=null"
-VECTORS = "dataset=arrays", "dataset.path=vectors.npz", "group=rotation acts on images"
+VECTORS = "dataset=arrays", "dataset.path=vectors.npz", "group=rotation", "group=rotation acts on images"
 
 
 @pytest.mark.parametrize("case", [VECTORS, *(case for case in COMMAND_LINES if case[0] in ONE_OF_EACH)], ids=brief)

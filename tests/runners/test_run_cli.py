@@ -454,7 +454,8 @@ class TestFailures:
         (tmp_path / "here").mkdir()
         if earlier:
             (tmp_path / "here" / "own.txt").touch()
-        err = run.refused("dataset=arrays", "dataset.path=mine.npz", f"hydra.run.dir={tmp_path / 'here'}")
+        settings = ("dataset=arrays", "dataset.path=mine.npz", "group=rotation")
+        err = run.refused(*settings, f"hydra.run.dir={tmp_path / 'here'}")
         assert "found vectors of length 3: choose group=cyclic for series, group=identity for tables" in err
         assert [path.name for path in tmp_path.glob("here/*")] == ["own.txt"] * earlier
         assert (tmp_path / "here").exists() == earlier
