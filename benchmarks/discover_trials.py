@@ -23,6 +23,9 @@ from orbit.discovery import Discovery
 
 Points = tuple[np.ndarray, np.ndarray]
 
+#: The constants of orbit.discovery were chosen on smaller seeds.
+_FIRST = 10
+
 #: The groups of moves that a person allows for in upright digits.
 _UPRIGHT = "small_moves translation affine"
 
@@ -88,11 +91,11 @@ def main() -> None:
     args = parser.parse_args()
     print("| data, training points | right | found in each seed | right |\n| --- | --- | --- | --- |")
     for name, right, draw in cases(args.root, args.leaves):
-        found = [first(orbit.discover(*draw(seed), refine=False)) for seed in range(args.seeds)]
+        found = [first(orbit.discover(*draw(seed), refine=False)) for seed in range(_FIRST, _FIRST + args.seeds)]
         texts = ", ".join(f"{group} {count}" for group, count in Counter(found).most_common())
         hits = sum(group in right.split() for group in found)
         print(f"| {name} | {right.replace(' ', ' or ')} | {texts} | {hits} of {args.seeds} |", flush=True)
-    wrong = Counter(first(_shuffled(seed)) for seed in range(args.shuffled))
+    wrong = Counter(first(_shuffled(seed)) for seed in range(_FIRST, _FIRST + args.shuffled))
     print(f"\nRotated digits, 100 of them, labels shuffled, {args.shuffled} times: {dict(wrong)}")
 
 
