@@ -24,6 +24,7 @@ class Outline(Representation):
     Parameters
     ----------
     n_points : int >= 1
+        Of each cloud.
 
     Examples
     --------

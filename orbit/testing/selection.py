@@ -47,5 +47,5 @@ class SplittingContract(SelectionContract):
 
     @pytest.mark.parametrize("values", [[], 3, None])
     def test_a_key_without_values_is_refused(self, values):
-        with pytest.raises(ParameterError, match=r"^grid.seed: expected a list of values to try, found"):
+        with pytest.raises(ParameterError, match=r"^selection.grid.seed: expected a list of values to try, found"):
             self.create(grid={"seed": values}).check()

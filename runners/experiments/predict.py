@@ -52,11 +52,11 @@ class Predict(Runner):
     input : str or None
         New points: an .npz or .npy file; for a model of ``dataset=table`` a CSV or Parquet file, of ``dataset=images``
         also a picture, of ``sounds`` and ``spoken_digits`` a .wav file, or a folder of them. Required.
+    output : str or None
+        File of the predictions; None is ``predictions.csv`` in the folder of this run.
     id_column : str or None
         Column of a table whose values name the points in the predictions; the model must not learn from it
         (``dataset.exclude``).
-    output : str or None
-        File of the predictions; None is ``predictions.csv`` in the folder of this run.
     trust : bool
         Load a model from elsewhere, or from MLflow, and with it run the code in it.
     """
@@ -68,14 +68,14 @@ class Predict(Runner):
         self,
         model: str | None = None,
         input: str | None = None,
-        id_column: str | None = None,
         output: str | None = None,
+        id_column: str | None = None,
         trust: bool = False,
     ) -> None:
         self.model = model
         self.input = input
-        self.id_column = id_column
         self.output = output
+        self.id_column = id_column
         self.trust = trust
 
     def check(self) -> None:

@@ -191,18 +191,19 @@ def evaluate_ranking(y: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> 
     -------
     dict
         ``roc_auc`` and ``average_precision``: of two classes those of the second, of more the means over the classes in
-        ``y``, each against all others. Empty if ``y`` has one class.
+        ``y``, each against all others. Empty if ``y`` has none of them, or one class only.
 
     >>> evaluate_ranking(np.array([0, 0, 1]), np.array([0.1, 0.4, 0.3]), np.array([0, 1]))
     {'roc_auc': 0.5, 'average_precision': 0.5}
     """
-    if len(np.unique(y)) < 2:
-        return {}
+    scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    truth = y[:, None] == classes
+    shown = truth.any(0) & ~truth.all(0)
     if len(classes) == 2:
-        truth, scores = y == classes[1], scores if scores.ndim == 1 else scores[:, 1]
-    else:
-        present = np.isin(classes, y)
-        truth, scores = y[:, None] == classes[present], scores[:, present]
+        shown[0] = False  # it would count twice
+    if not shown.any():
+        return {}
+    truth, scores = truth[:, shown], scores[:, shown]
     return {
         "roc_auc": float(metrics.roc_auc_score(truth, scores)),
         "average_precision": float(metrics.average_precision_score(truth, scores)),

@@ -74,7 +74,7 @@ def test_every_runner_works_with_an_encoder(run, tmp_path, settings):
         (["encoder.size=9"], "encoder.size: expected at most 8, for patches of maps with sides (8, 8), found 9"),
         (
             ["encoder=patch"],
-            "encoder=patch: no such encoder; did you mean 'patches'? Choose from gradients, mel_spectrogram, none",
+            "encoder=patch: no such encoder; did you mean 'patches'? Choose from by_size, gradients, mel_spectrogram",
         ),
         (["approx=skeleton", "kernel=skeleton"], "approx=skeleton takes no encoder, found encoder=patches: choose"),
         (["engine.path=spectral"], "engine.path=spectral needs points without an encoder, found approx=nystrom"),

@@ -96,11 +96,9 @@ def test_a_database_whose_creation_was_interrupted_is_created_by_the_next_start(
         patch.setattr(utils, "_initialize_tables", interrupted)
         with pytest.raises(KeyboardInterrupt):
             Tracker(tmp_path, None, "mine").open()
-    assert not (tmp_path / "mlflow.db").is_file() or (tmp_path / "mlflow.db").stat().st_size == 0
-    (tmp_path / ".mlflow.db-killed").mkdir()
-    (tmp_path / ".mlflow.db-killed" / "mlflow.db").touch()
+    assert not [*tmp_path.glob("*mlflow.db*")]
     Tracker(tmp_path, None, "mine").open()
-    assert sorted(path.name for path in tmp_path.glob("*mlflow.db*")) == ["mlflow.db", "mlflow.db.lock"]
+    assert [path.name for path in tmp_path.glob("*mlflow.db*")] == ["mlflow.db"]
 
 
 @pytest.mark.usefixtures("database")

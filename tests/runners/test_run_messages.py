@@ -80,4 +80,4 @@ class TestWarnings:
         X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 40
         np.savez(tmp_path / "many.npz", X=X, y=np.char.add("class ", y.astype(str)))
         log = shown("dataset=arrays", f"dataset.path={tmp_path / 'many.npz'}", "group=identity", f"learner={learner}")
-        assert log.count("unique classes") == 1
+        assert len([line for line in log.splitlines() if "unique classes" in line and " times: " not in line]) == 1
