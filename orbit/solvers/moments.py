@@ -142,6 +142,8 @@ class Moments:
     ----------
     precise : bool
         Whether the products are taken in float64 too.
+    shared : bool
+        Whether all processes of a job add to the sums. They then use the shift of the first.
 
     Attributes
     ----------
@@ -155,8 +157,8 @@ class Moments:
 
     rounding: float
 
-    def __init__(self, precise: bool = False) -> None:
-        self.precise = precise
+    def __init__(self, precise: bool = False, shared: bool = False) -> None:
+        self.precise, self.shared = precise, shared
         self.n = 0
         self.weight = 0.0
         self._sums: tuple[np.ndarray, ...] | None = None
@@ -222,9 +224,10 @@ class Moments:
 
     def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
         d, k = X.shape[1], Y.shape[1]
-        # broadcast, so that all processes use the same shift; rounded to the precision of the products
-        self.x_shift = broadcast(X.mean(0, dtype=np.float64).astype(X.dtype).astype(np.float64))
-        self.y_shift = broadcast(Y.mean(0))
+        # rounded to the precision of the products
+        self.x_shift, self.y_shift = X.mean(0, dtype=np.float64).astype(X.dtype).astype(np.float64), Y.mean(0)
+        if self.shared:
+            self.x_shift, self.y_shift = broadcast(self.x_shift), broadcast(self.y_shift)
         self.rounding = EPS if self.precise or X.dtype == np.float64 else FLOAT32_ERROR
         self._sums = np.zeros((d, d)), np.zeros((d, k)), np.zeros((k, k)), np.zeros(d), np.zeros(k)
 

@@ -203,7 +203,7 @@ class RidgeStream:
         self.n_outputs, self.changed = n_outputs, False
         self.float32 = in_float32(dtype, math.inf, solver.path, solver.trim) and not precise
         self.criterion = "loo" if solver.selection == "loo" else "gcv"
-        self.moments = Moments(not self.float32)
+        self.moments = Moments(not self.float32, shared=True)
         self.sample = RowSample(SAMPLED_ROWS, first_row) if self.criterion == "loo" and len(solver.path) > 1 else None
 
     def add(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> None:

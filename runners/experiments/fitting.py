@@ -60,6 +60,7 @@ class Fitted:
     probabilities : of the classes for the test points, shape (n_test, k); None if the learner gives none
     metrics : ``train/...``, ``test/...``, sizes and fitted parameters, under flat names
     selected : result of the selection by inner validation, or None
+    sample : training points that the features were fitted to: some rows of a stream, otherwise all
     problem : why nothing can be learned from the features, or was learned from them; None otherwise
     """
 
@@ -68,6 +69,7 @@ class Fitted:
     probabilities: np.ndarray | None
     metrics: dict[str, float]
     selected: Selected | None
+    sample: np.ndarray | slice
     problem: str | None = None
 
 
@@ -110,7 +112,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     metrics |= model["learner"].metrics() | model["features"].metrics() | examined
     if selected:
         metrics |= selected.metrics()
-    return Fitted(model, predicted, answers.get("probability"), metrics, selected, problem)
+    return Fitted(model, predicted, answers.get("probability"), metrics, selected, sample, problem)
 
 
 def _test_metrics(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from orbit.data import Dataset
 from orbit.learners import RidgeClassifier, RidgeRegressor
@@ -26,6 +26,9 @@ from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate, paired_t
 _MOST_WORK = 2e9
 
 _SIGNIFICANT = 0.05
+
+# In standard deviations: points are cut there, because a column may be nearly constant in the training part alone.
+_FARTHEST = 10.0
 
 _MODELS = {
     "classification": {"linear": RidgeClassifier(), "nearest neighbour": KNeighborsClassifier(1)},
@@ -75,10 +78,10 @@ def references(plan: Plan, data: Dataset, fitted: Fitted) -> list[Reference]:
     """The majority class (or the mean), then a linear model (ridge) and the nearest neighbour.
 
     The last two take points in the representation of a fit, flattened and standardised. They are fitted to and tested
-    on at most sqrt(2e9 / d) points of d numbers, 1600 of 28 x 28 pixels, so that they cost a small part of a fit; a
-    stream gives them rows of its sample.
+    on at most sqrt(2e9 / d) points of d numbers, 1600 of 28 x 28 pixels, so that they cost a small part of a fit. Of a
+    stream, all three take the rows that the features were fitted to.
     """
-    y, test = data.y_train[:], np.arange(len(data.y_test))
+    y, test = data.y_train[fitted.sample], np.arange(len(data.y_test))
     constant = DummyClassifier() if data.task == "classification" else DummyRegressor()
     predicted = constant.fit(np.zeros((len(y), 1)), y).predict(np.zeros((len(test), 1)))
     name = "majority class" if data.task == "classification" else "mean"
@@ -87,20 +90,22 @@ def references(plan: Plan, data: Dataset, fitted: Fitted) -> list[Reference]:
 
 def _of_points(plan: Plan, data: Dataset, fitted: Fitted) -> Iterator[Reference]:
     def flat(X: Any) -> np.ndarray:
-        return fitted.model["representation"].transform(X).reshape(len(X), -1)
+        points = fitted.model["representation"].transform(X).reshape(len(X), -1)
+        return points.astype(np.float64)  # the smallest float32 numbers have a standard deviation of 0
 
-    n, rng = len(data.X_train), np.random.default_rng(plan.seed("runner"))
+    rng = np.random.default_rng(plan.seed("runner"))
     most = max(2, int((_MOST_WORK / flat(data.X_test[:1]).size) ** 0.5))
-    rows = plan.sample(n) if plan.engine().stream else np.arange(n)
+    rows = np.arange(len(data.X_train))[fitted.sample]
     train, test = (np.sort(rng.permutation(some)[:most]) for some in (rows, np.arange(len(data.X_test))))
     y = data.y_train[train]
     if data.task == "classification" and len(np.unique(y)) < 2:  # of few points
         return
     X, X_test = flat(data.X_train[train]), flat(data.X_test[test])
+    cut = FunctionTransformer(np.clip, kw_args={"a_min": -_FARTHEST, "a_max": _FARTHEST})
     for name, model in _MODELS[data.task].items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would be about the reference, not the user's model
-            predicted = make_pipeline(StandardScaler(), clone(model)).fit(X, y).predict(X_test)
+            predicted = make_pipeline(StandardScaler(), cut, clone(model)).fit(X, y).predict(X_test)
         yield Reference(name, predicted, test, len(train))
 
 

@@ -49,6 +49,17 @@ def test_a_comparison_of_two_useless_models_is_none_of_groups(run, tmp_path, rng
     assert rows == ["group=rotation", "group=identity", "majority class", "linear", "nearest neighbour"]
 
 
+def test_a_column_that_is_nearly_constant_in_training_alone(run, tmp_path, rng):
+    X = rng.standard_normal((200, 5)).astype(np.float32)
+    y = X[:, 0]
+    X[:, 1] = 0
+    X[:20, 1] = np.float32(6e-45)
+    X[190:, 1] = 1e-3
+    np.savez("mine.npz", X=X[:150], y=y[:150], X_test=X[150:], y_test=y[150:])
+    run.ok("dataset=arrays", "dataset.path=mine.npz", "group=identity", "tracking.enabled=false", *IN_FIT)
+    assert RunFolder(folders(tmp_path)[0]).read_metrics()["reference/linear/rmse"] < 0.2
+
+
 def test_p_values_are_those_of_exact_tests(rng):
     X, y = rng.standard_normal((60, 2)), rng.integers(2, size=60)
     data = Dataset("own", "classification", X, y, X, y, "generated")

@@ -243,7 +243,9 @@ def products(monkeypatch):
     monkeypatch.setattr("orbit.solvers.factorisations.BAND_FROM", 20)
     taken, original = [], Moments.__init__
     monkeypatch.setattr(
-        Moments, "__init__", lambda self, precise=False: taken.append(precise) or original(self, precise)
+        Moments,
+        "__init__",
+        lambda self, precise=False, shared=False: taken.append(precise) or original(self, precise, shared),
     )
     return taken
 
