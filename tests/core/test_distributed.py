@@ -67,7 +67,9 @@ def metrics(outputs: Path) -> dict[str, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [(), FEW_BYTES], ids=["one pass", "many passes"])
+@pytest.mark.parametrize(
+    "settings", [(), FEW_BYTES, ("kernel.lengthscale=auto",)], ids=["one pass", "many passes", "lengthscale"]
+)
 def test_two_processes_give_the_result_of_one(run, tmp_path, port, settings):
     compare(run, tmp_path, port, *SETTINGS, *settings)
 
