@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
     from orbit.approx import *  # noqa: F403
     from orbit.core.models import load, save
     from orbit.data import *  # noqa: F403
+    from orbit.data.read import as_dataset, read_arrays, read_images, read_molecules, read_sounds, read_table
     from orbit.discovery import Discovery, discover
     from orbit.distributions import *  # noqa: F403
     from orbit.encoders import *  # noqa: F403
@@ -48,6 +49,7 @@ __all__ = [
     "UnknownNameError",
     "__version__",
     "approx",
+    "as_dataset",
     "available",
     "build",
     "data",
@@ -60,6 +62,11 @@ __all__ = [
     "kernels",
     "learners",
     "load",
+    "read_arrays",
+    "read_images",
+    "read_molecules",
+    "read_sounds",
+    "read_table",
     "register",
     "representations",
     "save",
@@ -68,6 +75,8 @@ __all__ = [
 # Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
 _MODULES = {"Discovery": "discovery", "discover": "discovery"}
 _MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
+_READERS = "as_dataset", "read_arrays", "read_images", "read_molecules", "read_sounds", "read_table"
+_MODULES |= dict.fromkeys(_READERS, "data.read")
 _PACKAGES = (*PACKAGES, "engine", "plots")
 _TWICE = {"Gradients"}
 
