@@ -10,6 +10,7 @@ from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.molecules import Molecules
 from orbit.data.multi_output import LowRankMultitask, VectorField
 from orbit.data.qm7 import QM7
+from orbit.data.series import Series
 from orbit.data.shapes import Shapes
 from orbit.data.shards import Shards
 from orbit.data.sounds import Sounds
@@ -32,6 +33,7 @@ __all__ = [
     "Points",
     "RotatedDigits",
     "RotatedMNIST",
+    "Series",
     "Shapes",
     "Shards",
     "Sounds",

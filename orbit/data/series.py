@@ -1,0 +1,280 @@
+"""A user's own time series."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from orbit.core.errors import DataFileError, InputError, located, suggestion
+from orbit.core.memory import check_fits
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.paths import user_path
+from orbit.core.random import RandomState
+from orbit.data.base import Dataset, Loader, Points
+from orbit.data.checks import Task
+from orbit.data.files import existing, existing_file
+from orbit.data.series_files import (
+    ARCHIVE,
+    Columns,
+    Recorded,
+    Unequal,
+    of_length,
+    read_archive,
+    read_series_table,
+    trimmed,
+)
+from orbit.data.splits import check_clusters, guess_task, split_off_test
+from orbit.registry import register
+
+_TRAIN, _TEST = "_TRAIN", "_TEST"
+_TABLES = (".csv", ".parquet", ".pq")
+
+
+@register("dataset", "series")
+class Series(Loader):
+    """Time series in files of the UCR and UEA archives, or in a table; of one or several channels, and any lengths.
+
+    Points have shape (length,), or (length, channels) for several channels.
+
+    Parameters
+    ----------
+    path : str or None
+        A .ts, .arff or .tsv file as timeseriesclassification.com has them, or a CSV or Parquet file. Beside
+        ``NAME_TRAIN.ts``, ``NAME_TEST.ts`` is the test part; a folder ``NAME`` stands for these two files.
+    bundled : str or None
+        In place of ``path``, a data set that the package aeon ships, such as ``OSULeaf``.
+    test_path : str or None
+        A file with the test part; None: that beside ``path``, else a random part of the data.
+    target : str or list of str
+        Column of a table with the class or the number to predict; several make a multi-output regression.
+    id_column : str or None
+        Column of a table that says which series a row belongs to: rows of the same value are one series (long form).
+        None: every row is a series, whose values are its columns in their order (wide form).
+    time_column : str or None
+        Column by which rows of a series are sorted, numbers or dates; None: they are in order.
+    channels : list of str or None
+        Columns of a table with values; None: all that have no other use.
+    exclude : list of str or None
+        Columns of a table to leave out.
+    group_column : str or None
+        Column of a table that says which series belong together, e.g. those of one patient: they are in one part,
+        training or test, and in one fold of ``selection=k_fold``.
+    unequal : {"pad", "stretch", "refuse"}
+        Series of other lengths than ``length``. ``pad``: the last value is repeated, which is nothing to a patch whose
+        mean is removed, and what is longer is cut with a warning. ``stretch``: they are interpolated linearly.
+    length : int >= 1 or None
+        Samples of a point; None: those of the longest training series.
+    missing : {"refuse", "interpolate"}
+        Missing values between others; those at the end of all channels are after the end of the series.
+    task : {"auto", "classification", "regression"}
+        ``auto``: as the file says, else classification for strings, booleans and at most 100 distinct integers, and
+        regression for others.
+    test_fraction : float in (0, 1)
+        Share of the series in the random test part.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from orbit.data import Series
+    >>> path = tempfile.mkdtemp() + "/mine.csv"
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("label,t0,t1,t2\\n" + "up,1,2,3\\ndown,3,2,\\n" * 10)
+    >>> Series(path).load(0).X_train.shape  # the second row is shorter
+    (15, 3)
+    """
+
+    default_representation = {"name": "raw"}
+    default_group = {"name": "identity"}
+    fixed_task = None
+    ignored_keys = {}
+    reading = ("columns",)
+
+    def __init__(
+        self,
+        path: str | None = None,
+        target: str | list[str] = "label",
+        *,
+        bundled: str | None = None,
+        test_path: str | None = None,
+        id_column: str | None = None,
+        time_column: str | None = None,
+        channels: list[str] | None = None,
+        exclude: list[str] | None = None,
+        group_column: str | None = None,
+        unequal: Unequal = "pad",
+        length: PositiveInt | None = None,
+        missing: Literal["refuse", "interpolate"] = "refuse",
+        task: Literal["auto", "classification", "regression"] = "auto",
+        test_fraction: Fraction = 0.25,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+    ) -> None:
+        self.path = path
+        self.target = target
+        self.bundled = bundled
+        self.test_path = test_path
+        self.id_column = id_column
+        self.time_column = time_column
+        self.channels = channels
+        self.exclude = exclude
+        self.group_column = group_column
+        self.unequal = unequal
+        self.length = length
+        self.missing = missing
+        self.task = task
+        self.test_fraction = test_fraction
+        self.n_train = n_train
+        self.n_test = n_test
+
+    def check(self) -> None:
+        super().check()
+        if self.path is not None and self.bundled is not None:
+            raise self.wrong("bundled", "null where path is given")
+        if self.time_column is not None and self.id_column is None:
+            raise InputError("dataset.id_column: expected the column that names the series, with dataset.time_column")
+
+    def input_files(self) -> list[Path]:
+        try:
+            return [file for file in self._files() if file is not None]
+        except InputError:
+            return existing([self.path, self.test_path])
+
+    def check_files(self) -> None:
+        self._files()
+
+    def _files(self) -> tuple[Path, Path | None]:
+        """The file with the training part, or with both parts, and that with the test part or None."""
+        if self.bundled is not None:
+            return _pair(_bundled(self.bundled), "dataset.bundled")
+        if self.path is None:
+            raise InputError(
+                "dataset.path: expected a .ts, .arff, .tsv, .csv or .parquet file with series, or a folder with "
+                "NAME_TRAIN.ts and NAME_TEST.ts, found none"
+            )
+        place = user_path(self.path, "dataset.path")
+        if place.is_dir():
+            return _pair(place, "dataset.path")
+        _check_kind(file := existing_file(self.path, "dataset.path"), "dataset.path")
+        if self.test_path is not None:
+            _check_kind(test := existing_file(self.test_path, "dataset.test_path"), "dataset.test_path")
+            return file, test
+        beside = file.with_name(file.stem.removesuffix(_TRAIN) + _TEST + file.suffix)
+        return file, beside if file.stem.endswith(_TRAIN) and beside.is_file() else None
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        file, test_file = self._files()
+        found, series = self._read(file, self.channels)
+        y, task = self._targets(found, file, self.task)
+        if test_file is None:
+            train, test = split_off_test(y, task, self.test_fraction, random_state, file.name, found.clusters)
+            tested, tested_series, y_test = found, [series[i] for i in test], y[test]
+            clusters_test = None if found.clusters is None else found.clusters[test]
+        else:
+            train = np.arange(len(y))
+            tested, tested_series = self._read(test_file, found.columns or None)
+            y_test, clusters_test = self._targets(tested, test_file, task)[0], tested.clusters
+        fitted = [series[i] for i in train]
+        clusters = None if found.clusters is None else found.clusters[train]
+        check_clusters(clusters, clusters_test, "dataset.group_column")
+        length = self.length or max(map(len, fitted))
+        X, X_test = (
+            self._points(fitted, length, file.name),
+            self._points(tested_series, length, (test_file or file).name),
+        )
+        source = f"series in {file.name}" + ("" if test_file is None else f" and {test_file.name}")
+        reading = {"columns": found.columns}
+        if isinstance(self.target, list):
+            reading["targets"] = self.target
+        return Dataset(self.name, task, X, y[train], X_test, y_test, source, clusters=clusters, reading=reading)
+
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        if Path(path).suffix.lower() not in (*ARCHIVE, *_TABLES):
+            return super()._read_points(path, form)
+        file = existing_file(path, self.label())
+        found, series = self._read(file, form["columns"] or None, with_targets=False)
+        length, *channels = form["shape"]
+        if series[0].shape[1] != (n := channels[0] if channels else 1):
+            raise InputError(f"{path}: expected series of {n} channels, found {series[0].shape[1]}")
+        return Points(self._points(series, length, path), found.ids)
+
+    def _read(
+        self, file: Path, channels: list[str] | None, with_targets: bool = True
+    ) -> tuple[Recorded, list[np.ndarray]]:
+        """What a file holds, and its series without missing values."""
+        targets = [self.target] if isinstance(self.target, str) else self.target
+        with located(str(file)):
+            if file.suffix.lower() in ARCHIVE:
+                found = read_archive(file)
+            else:
+                group = self.group_column if with_targets else None
+                columns = Columns(targets, channels, self.id_column, self.time_column, group, self.exclude or [])
+                found = read_series_table(file, columns, self.task)
+            if len({values.shape[1] for values in found.series}) > 1:
+                raise InputError("expected series of the same number of channels, found others")
+            return found, [*trimmed(found.series, found.ids, self.missing == "interpolate")]
+
+    def _targets(self, found: Recorded, file: Path, task: str) -> tuple[np.ndarray, Task]:
+        y = found.y
+        if y is None:
+            how = "has no classes" if file.suffix.lower() in ARCHIVE else f"has no column {self.target!r}"
+            raise InputError(f"dataset.target: {file.name} {how}; a table needs dataset.target=COLUMN")
+        if task == "auto":
+            return y, "regression" if found.is_regression else guess_task(y)
+        if task == "regression" and y.dtype.kind == "U":
+            try:
+                y = y.astype(float)
+            except ValueError as error:
+                raise InputError(f"dataset.task: {file.name} has classes that are no numbers ({error})") from error
+        return y, "regression" if task == "regression" else "classification"
+
+    def _points(self, series: list[np.ndarray], length: int, path: str) -> np.ndarray:
+        lengths = np.array([*map(len, series)])
+        check_fits("dataset.length", f"{len(series):,} series of {length:,}", 4 * len(series) * length)
+        others = np.flatnonzero(lengths != length)
+        if len(others) and self.unequal == "refuse":
+            raise InputError(
+                f"{path}: expected series of {length} samples, found {lengths[others[0]]}; set dataset.unequal=pad or "
+                "stretch"
+            )
+        if self.unequal == "pad" and (longer := int((lengths > length).sum())):
+            warnings.warn(
+                f"{path}: {longer} of {len(series)} series are cut to {length} samples, the longest has "
+                f"{lengths.max()}; dataset.length={lengths.max()} keeps all, dataset.unequal=stretch resamples",
+                stacklevel=2,
+            )
+        return of_length(series, length, self.unequal)
+
+
+def _check_kind(file: Path, name: str) -> None:
+    if file.suffix.lower() not in (*ARCHIVE, *_TABLES):
+        raise InputError(f"{name}: expected a file {', '.join((*ARCHIVE, *_TABLES))}, found {file.name}")
+
+
+def _pair(folder: Path, name: str) -> tuple[Path, Path]:
+    """The training and the test file of a folder that has the name of the data set."""
+    for suffix in ARCHIVE:
+        train, test = (folder / f"{folder.resolve().name}{part}{suffix}" for part in (_TRAIN, _TEST))
+        if train.is_file() and test.is_file():
+            return train, test
+    expected = f"{folder.resolve().name}{_TRAIN}.ts and {folder.resolve().name}{_TEST}.ts"
+    raise DataFileError(f"{name}: expected {expected} (or .arff, .tsv) in {folder.absolute()}, found none")
+
+
+def _bundled(name: str) -> Path:
+    """The folder of a data set that aeon ships; aeon is not imported, which takes seconds."""
+    spec = importlib.util.find_spec("aeon")
+    if spec is None or spec.origin is None:
+        raise DataFileError("dataset.bundled: the data sets are in the package aeon: pip install aeon")
+    base = Path(spec.origin).parent / "datasets" / "data"
+    names = sorted(path.name for path in base.iterdir() if (path / f"{path.name}{_TRAIN}.ts").is_file())
+    if name not in names:
+        found = f"{name!r}{suggestion(name, names)} aeon has {', '.join(names)}"
+        raise DataFileError(f"dataset.bundled: expected a data set that aeon ships, found {found}")
+    return base / name

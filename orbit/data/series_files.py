@@ -1,0 +1,281 @@
+"""Files of time series: .ts, .arff and .tsv as the UCR and UEA archives keep them, and tables in wide and long form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from orbit.core.errors import DataFileError, InputError, located, shortened
+
+if TYPE_CHECKING:  # pandas is imported when a table is read
+    import pandas as pd
+
+Unequal = Literal["pad", "stretch", "refuse"]
+
+#: Suffixes of the formats of the archives, in the order in which a folder is searched for them.
+ARCHIVE = (".ts", ".arff", ".tsv")
+
+# A value of a .ts file with time stamps is (time, value).
+_STAMPED = re.compile(r"\(([^()]*)\)")
+_SHOULD = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Series of a file.
+
+    Attributes
+    ----------
+    series : list of n arrays, shape (length, channels), float64, NaN where a value is missing
+    ids : list of n str
+    y : array, shape (n,) or (n, k), or None where the file has no targets
+    is_regression : whether the file says that its targets are numbers
+    clusters : array, shape (n,), of what series belong together, or None
+    columns : list of str, the columns of a table that hold values
+    """
+
+    series: list[np.ndarray]
+    ids: list[str]
+    y: np.ndarray | None = None
+    is_regression: bool = False
+    clusters: np.ndarray | None = None
+    columns: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a table of series; ``values`` None are all that have no other use, ``targets`` may be absent."""
+
+    targets: list[str]
+    values: list[str] | None = None
+    id: str | None = None
+    time: str | None = None
+    group: str | None = None
+    exclude: list[str] = field(default_factory=list)
+
+    @property
+    def others(self) -> set[str | None]:
+        return {*self.targets, self.id, self.time, self.group, *self.exclude}
+
+
+def read_archive(file: Path) -> Recorded:
+    """The series of a .ts, .arff or .tsv file, with their classes or numbers.
+
+    A .ts file says whether it has classes, numbers or neither. The last attribute of an .arff file and the first column
+    of a .tsv file are the classes.
+
+    Raises
+    ------
+    DataFileError
+        If it is not such a file, in one line with the file and the series.
+    """
+    reader = {".ts": _read_ts, ".arff": _read_arff, ".tsv": _read_tsv}[file.suffix.lower()]
+    try:
+        found = reader(file)
+    except (OSError, ValueError, NotImplementedError, StopIteration, IndexError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise DataFileError(f"{file.absolute()} is not a readable {file.suffix} file ({reason})") from error
+    if not found.series:
+        raise DataFileError(f"{file.absolute()} has no series")
+    return found
+
+
+def _read_ts(file: Path) -> Recorded:
+    header, rows = dict[str, list[str]](), list[str]()
+    with open(file, encoding="utf-8") as lines:
+        for line in map(str.strip, lines):
+            if not line or line.startswith(("#", "%")):
+                continue
+            if "data" in header:
+                rows.append(line)
+            elif line.startswith("@"):
+                key, *values = line[1:].split()
+                header[key.lower()] = values
+            else:
+                raise ValueError(f"expected @data before the first series, found {shortened(line)!r}")
+    says = {key: bool(values) and _SHOULD.get(values[0].lower(), False) for key, values in header.items()}
+    has_target = says.get("classlabel", False) or says.get("targetlabel", False)
+    series, labels = [], []
+    for i, row in enumerate(rows):
+        *channels, label = re.split(r"(?<=\)):" if says.get("timestamps") else ":", row)
+        if not has_target:
+            channels.append(label)
+        with located(f"{file.absolute()}, series {i + 1}"):
+            series.append(_stacked([_numbers(each) for each in channels]))
+        labels.append(label.strip())
+    if not has_target:
+        return Recorded(series, _numbered(series))
+    is_regression = says.get("targetlabel", False)
+    y = np.array(labels, float) if is_regression else np.array(labels)
+    return Recorded(series, _numbered(series), y, is_regression)
+
+
+def _numbers(channel: str) -> list[float]:
+    values = [each.rpartition(",")[2] for each in found] if (found := _STAMPED.findall(channel)) else channel.split(",")
+    try:
+        return [np.nan if value.strip() in ("?", "") else float(value) for value in values]
+    except ValueError as error:
+        raise DataFileError(f"expected numbers separated by commas ({error})") from error
+
+
+def _stacked(channels: list[list[float]]) -> np.ndarray:
+    if not channels or len({*map(len, channels)}) > 1:
+        lengths = ", ".join(map(str, map(len, channels))) or "none"
+        raise DataFileError(f"expected channels of one length, found {shortened(lengths)}")
+    return np.array(channels, float).T
+
+
+def _read_arff(file: Path) -> Recorded:
+    from scipy.io import arff
+
+    with open(file, encoding="utf-8") as lines:
+        table, _ = arff.loadarff(lines)
+    *names, label = table.dtype.names
+    if table.dtype[names[0]].kind == "O":  # several channels, as one relational attribute
+        series = [np.array([[*channel] for channel in relation], float).T for relation in table[names[0]]]
+    else:
+        series = [*np.array([table[name] for name in names], float).T[..., None]]
+    y = table[label]
+    if y.dtype.kind == "S":
+        return Recorded(series, _numbered(series), np.char.decode(y, "utf-8"))
+    return Recorded(series, _numbered(series), y.astype(float), is_regression=True)
+
+
+def _read_tsv(file: Path) -> Recorded:
+    import pandas as pd
+
+    table = pd.read_csv(file, sep="\t", header=None, dtype={0: str})
+    values = table.iloc[:, 1:].to_numpy(float)
+    return Recorded([*values[..., None]], _numbered(values), table[0].to_numpy(str))
+
+
+def _numbered(series: Any) -> list[str]:
+    return [str(i) for i in range(len(series))]
+
+
+def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
+    """The series of a CSV or Parquet file: one in each row, or with ``columns.id`` one in all rows of the same id.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, columns are missing, or rows of one series have several targets.
+    """
+    from orbit.data.frames import read_table, require
+
+    texts = [column for column in (columns.id, columns.group) if column is not None]
+    labels = columns.targets if len(columns.targets) == 1 and task != "regression" else []
+    table = read_table(file, texts, labels, {})
+    require(table, [*texts, *([columns.time] if columns.time else []), *columns.exclude], "set its key")
+    require(table, columns.values or [], "the model was fitted to it, or dataset.channels names it")
+    names = columns.values or [name for name in table if name not in columns.others]
+    if not names:
+        raise InputError("the table has no columns of values besides target, id, time, group and those left out")
+    return _wide(table, columns, names, task) if columns.id is None else _long(table, columns, names, task)
+
+
+def _wide(table: pd.DataFrame, columns: Columns, names: list[str], task: str) -> Recorded:
+    from orbit.data.frames import numbers
+
+    values = numbers(table[names], _WIDE_ADVICE)
+    ids = [str(i) for i in range(len(table))]
+    return Recorded([*values[..., None]], ids, *_about(table, columns, task), names)
+
+
+def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) -> Recorded:
+    from orbit.data.frames import numbers, refuse_missing
+
+    refuse_missing(table[[name for name in (columns.id, columns.time) if name]], "remove those rows")
+    if columns.time is not None:
+        table = table.assign(**{columns.time: _times(table[columns.time])})
+        twice = table.duplicated([columns.id, columns.time])
+        if twice.any():
+            row = table[twice].iloc[0]
+            raise InputError(f"series {row[columns.id]} has two rows of the same time, {row[columns.time]}")
+        table = table.sort_values(columns.time, kind="stable")
+    groups = table.groupby(columns.id, sort=False)
+    first = groups.head(1).sort_index()
+    about = [name for name in (*columns.targets, columns.group) if name in table]
+    for name in about:
+        if len(several := np.flatnonzero(groups[name].nunique(dropna=False) > 1)):
+            which = list(groups.groups)[several[0]]
+            raise InputError(f"column {name} has several values in the rows of series {which}, expected one")
+    values = {key: numbers(rows[names], _LONG_ADVICE) for key, rows in groups}
+    ids = first[columns.id].tolist()
+    return Recorded([values[key] for key in ids], [*map(str, ids)], *_about(first, columns, task), names)
+
+
+_WIDE_ADVICE = "leave it out with dataset.exclude, or set dataset.id_column if a series has many rows"
+_LONG_ADVICE = "leave it out with dataset.exclude, or name the columns of values in dataset.channels"
+
+
+def _about(rows: pd.DataFrame, columns: Columns, task: str) -> tuple[np.ndarray | None, bool, np.ndarray | None]:
+    """Targets, whether they are known to be numbers, and clusters, by rows of a table with one for each series."""
+    from orbit.data.frames import targets
+
+    has_targets = any(name in rows for name in columns.targets)
+    y = targets(rows, columns.targets, task) if has_targets else None
+    return y, False, None if columns.group is None else rows[columns.group].to_numpy(str)
+
+
+def _times(values: pd.Series) -> pd.Series:
+    """Times as they can be sorted: numbers as they are, texts as dates."""
+    import pandas as pd
+
+    if values.dtype.kind in "iufM":
+        return values
+    try:
+        return pd.to_datetime(values)
+    except ValueError as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"column {values.name} (time) expected numbers or dates ({reason})") from error
+
+
+def trimmed(series: Iterable[np.ndarray], names: list[str], interpolate: bool) -> Iterator[np.ndarray]:
+    """Series without the missing values after their end, and those inside interpolated linearly on request.
+
+    Raises
+    ------
+    InputError
+        For values that are missing or infinite otherwise, naming the series.
+    """
+    for name, values in zip(names, series, strict=True):
+        known = np.flatnonzero(~np.isnan(values).all(1))
+        values = values[: known[-1] + 1] if len(known) else values[:0]
+        missing = np.isnan(values)
+        if np.isinf(values).any() or not len(values) or missing.all(0).any():
+            raise InputError(f"series {name} has infinite values, or a channel without values; correct or remove it")
+        if missing.any():
+            if not interpolate:
+                raise InputError(
+                    f"series {name} lacks {missing.sum()} of {values.size} values; set dataset.missing=interpolate"
+                )
+            values = values.copy()
+            time = np.arange(len(values))
+            for channel, lacks in zip(values.T, missing.T, strict=True):
+                channel[lacks] = np.interp(time[lacks], time[~lacks], channel[~lacks])
+        yield values
+
+
+def of_length(series: list[np.ndarray], length: int, unequal: Unequal) -> np.ndarray:
+    """Series as one array, float32, shape (n, length), or (n, length, channels) for several channels.
+
+    Examples
+    --------
+    >>> of_length([np.array([[1.0], [3.0]])], 3, "pad"), of_length([np.array([[1.0], [3.0]])], 3, "stretch")
+    (array([[1., 3., 3.]], dtype=float32), array([[1., 2., 3.]], dtype=float32))
+    """
+    X = np.empty((len(series), length, series[0].shape[1]), np.float32)
+    for out, values in zip(X, series, strict=True):
+        if unequal == "stretch" and len(values) != length:
+            at, places = np.linspace(0, len(values) - 1, length), np.arange(len(values))
+            out[:] = np.column_stack([np.interp(at, places, channel) for channel in values.T])
+        else:
+            out[: len(values)] = values[:length]
+            out[len(values) :] = values[-1]
+    return X[..., 0] if X.shape[2] == 1 else X

@@ -1,0 +1,251 @@
+"""A user's own time series."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from orbit.core.errors import InputError
+from orbit.data import Series
+from orbit.data.series_files import of_length
+from orbit.testing import DatasetContract
+
+RNG = np.random.default_rng(0)
+TRAIN, TEST = RNG.normal(size=(12, 2, 9)).round(3), RNG.normal(size=(8, 2, 9)).round(3)  # (n, channels, length)
+
+
+def kinds(n: int) -> list[str]:
+    return ["Up" if i % 2 else "Down" for i in range(n)]
+
+
+def ts(X, labels, header: str = "@classLabel true Up Down") -> str:
+    rows = [
+        ":".join([*(",".join(map(str, channel)) for channel in x), label]) for x, label in zip(X, labels, strict=True)
+    ]
+    return "\n".join(["# a comment", "@problemName Made", "@timeStamps false", header, "@data", *rows]) + "\n"
+
+
+def written(folder: Path, text: str, name: str = "a.ts") -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def pair(tmp_path: Path, **options) -> Path:
+    folder = tmp_path / "Made"
+    folder.mkdir(exist_ok=True)
+    written(folder, ts(TRAIN, kinds(12), **options), "Made_TRAIN.ts")
+    written(folder, ts(TEST, kinds(8), **options), "Made_TEST.ts")
+    return folder
+
+
+def everything(path: str, **params) -> tuple[np.ndarray, np.ndarray]:
+    data = Series(path, **params).load(0)
+    return np.concatenate([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
+
+
+class TestSeries(DatasetContract):
+    sizes = (12, 8)
+    path: str | None = None
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path):
+        self.path = str(pair(tmp_path))
+
+    def create(self, **params):
+        return Series(self.path, **params)
+
+
+@pytest.mark.parametrize("place", ["", "Made_TRAIN.ts"])
+def test_the_published_parts_are_a_pair_of_files(tmp_path, place):
+    data = Series(str(pair(tmp_path) / place)).load(0)
+    np.testing.assert_array_equal(data.X_train, TRAIN.transpose(0, 2, 1).astype(np.float32))
+    np.testing.assert_array_equal(data.X_test, TEST.transpose(0, 2, 1).astype(np.float32))
+    assert data.y_train.tolist() == kinds(12)
+    assert data.task == "classification"
+    assert data.source == "series in Made_TRAIN.ts and Made_TEST.ts"
+    assert len(Series(str(tmp_path / "Made" / place)).input_files()) == 2
+
+
+def test_a_test_file_and_numbers_as_targets(tmp_path):
+    one = written(tmp_path, ts(TRAIN, map(str, range(12)), "@targetLabel true"), "one.ts")
+    two = written(tmp_path, ts(TEST, map(str, range(8)), "@targetLabel true"), "two.ts")
+    data = Series(one, test_path=two).load(0)
+    assert data.task == "regression"
+    assert data.y_test.tolist() == [*range(8)]
+
+
+def test_time_stamps_and_missing_values(tmp_path):
+    rows = "(2007-01-01 00:00:00,1.5),(2007-01-01 00:01:00,?),(2007-01-01 00:02:00,-2e1):Up\n" * 4
+    path = written(tmp_path, "@timeStamps true\n@classLabel true Up Down\n@data\n" + rows + rows.replace("Up", "Down"))
+    with pytest.raises(InputError, match=r"a.ts: series 0 lacks 1 of 3 values; set dataset.missing=interpolate"):
+        Series(path).load(0)
+    X, _ = everything(path, missing="interpolate")
+    np.testing.assert_array_equal(X, np.tile([1.5, -9.25, -20.0], (8, 1)))
+
+
+def arff(X, labels) -> str:
+    """As Weka writes one channel, or several as one relational attribute."""
+    names = "".join(f"@attribute att{i} numeric\n" for i in range(X.shape[-1]))
+    if X.shape[1] > 1:
+        names = f"@attribute relationalAtt relational\n{names}@end relationalAtt\n"
+    rows = [r"\n".join(",".join(map(str, channel)) for channel in x) for x in X]
+    rows = [f'"{row}"' if X.shape[1] > 1 else row for row in rows]
+    data = "".join(f"{row},{label}\n" for row, label in zip(rows, labels, strict=True))
+    return f"@relation Made\n{names}@attribute target {{Up,Down}}\n@data\n{data}"
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("form", ["arff", "ts", "tsv"])
+def test_formats_of_the_archives_have_the_same_series(tmp_path, form, channels):
+    X, labels = TRAIN[:, :channels], kinds(12)
+    if form == "tsv":
+        if channels > 1:
+            return
+        text = "".join("\t".join([label, *map(str, x[0])]) + "\n" for x, label in zip(X, labels, strict=True))
+    else:
+        text = arff(X, labels) if form == "arff" else ts(X, labels)
+    data = Series(written(tmp_path, text, f"a.{form}")).load(0)
+    expected = X.transpose(0, 2, 1).astype(np.float32).squeeze(2 if channels == 1 else ())
+    order = {x.tobytes(): label for x, label in zip(expected, labels, strict=True)}
+    assert data.X_train.shape == (9, 9, 2)[: 2 + (channels > 1)]
+    assert [order[x.tobytes()] for x in data.X_train] == data.y_train.tolist()
+
+
+def long(X, labels) -> pd.DataFrame:
+    """Rows of all series, in random order."""
+    rows = [
+        {"case": f"c{i}", "time": t, "a": x[0, t], "b": x[1, t], "label": label}
+        for i, (x, label) in enumerate(zip(X, labels, strict=True))
+        for t in range(x.shape[1])
+    ]
+    return pd.DataFrame(rows).sample(frac=1, random_state=0)
+
+
+def test_a_table_in_long_form(tmp_path):
+    long(TRAIN, kinds(12)).to_csv(tmp_path / "a.csv", index=False)
+    options = {"id_column": "case", "time_column": "time"}
+    data = Series(str(tmp_path / "a.csv"), **options).load(0)
+    order = {x.T.astype(np.float32).tobytes(): label for x, label in zip(TRAIN, kinds(12), strict=True)}
+    assert data.X_train.shape == (9, 9, 2)
+    assert [order[np.ascontiguousarray(x).tobytes()] for x in data.X_train] == data.y_train.tolist()
+    one = Series(str(tmp_path / "a.csv"), channels=["b"], **options).load(0)
+    np.testing.assert_array_equal(one.X_train, data.X_train[..., 1])
+    new = long(TEST, kinds(8)).drop(columns="label")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    points = Series(str(tmp_path / "a.csv"), **options).read_points(str(tmp_path / "new.csv"), data.form)
+    order = [int(name.removeprefix("c")) for name in points.ids]
+    np.testing.assert_array_equal(points.X, TEST[order].transpose(0, 2, 1).astype(np.float32))
+
+
+def test_a_table_in_wide_form_with_groups(tmp_path):
+    frame = pd.DataFrame(TRAIN[:, 0], columns=[f"t{i}" for i in range(9)])
+    frame = frame.assign(label=kinds(12), patient=np.arange(12) // 3, note="x")
+    frame.loc[0, ["t7", "t8"]] = None
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    loader = Series(str(tmp_path / "a.csv"), group_column="patient", exclude=["note"])
+    data = loader.load(0)
+    assert data.X_train.shape == (9, 9)
+    assert len(set(data.clusters)) == 3
+    frame.drop(columns=["label", "patient"]).iloc[:, ::-1].to_csv(tmp_path / "new.csv", index=False)
+    points = loader.read_points(str(tmp_path / "new.csv"), data.form)
+    np.testing.assert_array_equal(points.X[1:], TRAIN[1:, 0].astype(np.float32))
+    np.testing.assert_array_equal(points.X[0], TRAIN[0, 0, [*range(7), 6, 6]].astype(np.float32))
+
+
+def test_series_of_unequal_lengths(tmp_path):
+    X = [x[:, : 9 - i % 3] for i, x in enumerate(TRAIN)]
+    path = written(tmp_path, ts(X, kinds(12)))
+    padded, _ = everything(path)
+    assert padded.shape == (12, 9, 2)
+    assert sorted((np.diff(padded, axis=1)[..., 0] == 0).sum(1)) == [0] * 4 + [1] * 4 + [2] * 4
+    stretched, _ = everything(path, unequal="stretch")
+    assert not (np.diff(stretched, axis=1) == 0).any()
+    assert {*stretched[:, -1].ravel()} == {*np.float32([x[:, -1] for x in X]).ravel()}
+    with pytest.raises(InputError, match=r"a.ts: expected series of 9 samples, found [78]; set dataset.unequal=pad or"):
+        everything(path, unequal="refuse")
+    with pytest.warns(UserWarning, match=r"series are cut to 8 samples, the longest has 9; dataset.length=9 keeps all"):
+        everything(path, length=8)
+
+
+def test_stretched_lines_stay_lines():
+    X = of_length([np.linspace(0, 1, n)[:, None] for n in (2, 5, 50)], 20, "stretch")
+    np.testing.assert_allclose(X, np.tile(np.linspace(0, 1, 20), (3, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options", "message"),
+    [
+        ("1,2:Up\n", "a.ts", {}, "expected @data before the first series, found '1,2:Up'"),
+        ("@classLabel true Up\n@data\n", "a.ts", {}, "a.ts has no series"),
+        ("@classLabel true Up\n@data\n1,x:Up\n", "a.ts", {}, "series 1: expected numbers .* 'x'"),
+        ("@classLabel true Up\n@data\n1,2:1,2,3:Up\n", "a.ts", {}, "series 1: expected channels of one length"),
+        ("@classLabel true Up\n@data\n1,2:3,4:Up\n1,2:Up\n", "a.ts", {}, "same number of channels"),
+        ("@classLabel false\n@data\n1,2\n1,3\n", "a.ts", {}, "target: a.ts has no classes"),
+        ("@classLabel true Up\n@data\n?,?:Up\n", "a.ts", {}, "series 0 has infinite values, or a channel without"),
+        ("nonsense", "a.arff", {}, "is not a readable .arff file"),
+        ("Up\tx\n", "a.tsv", {}, "is not a readable .tsv file"),
+        ("a,b\n1,2\n", "a.csv", {}, "target: a.csv has no column 'label'"),
+        ("a,b,label\n1,x,Up\n", "a.csv", {}, r"column b holds .*dataset.id_column if a series has many rows"),
+        ("a,label\n1,Up\n", "a.csv", {"id_column": "case"}, "has no column case"),
+        ("a,label\n1,Up\n", "a.csv", {"time_column": "t"}, "id_column: expected the column that names the series"),
+        ("i,a,label\n1,1,Up\n1,2,Down\n", "a.csv", {"id_column": "i"}, "label has several values in the rows of"),
+        ("i,t,a,label\n1,1,1,Up\n1,1,2,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, "series 1 has two rows"),
+        ("i,t,a,label\n1,x,1,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, r"column t \(time\) expected"),
+        ("", "a.txt", {}, "path: expected a file .ts, .arff, .tsv, .csv"),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Could not infer format")
+def test_what_cannot_be_read_is_one_line(tmp_path, text, name, options, message):
+    loader = Series(written(tmp_path, text, name), **options)
+    with pytest.raises(InputError, match=message) as found:
+        loader.load(0)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "path: expected a .ts"),
+        ({"path": "Made"}, r"path: expected Made_TRAIN.ts and Made_TEST.ts \(or .arff, .tsv\)"),
+        ({"path": "none.ts"}, "path: expected a file at"),
+        ({"path": "a.ts", "bundled": "OSULeaf"}, "bundled: expected null where path is given"),
+    ],
+)
+def test_places_without_series(tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Made").mkdir()
+    with pytest.raises(InputError, match=message):
+        Series(**options).load(0)
+
+
+def test_new_series_have_the_channels_of_the_training_series(tmp_path):
+    loader = Series(str(pair(tmp_path)))
+    data = loader.load(0)
+    new = written(tmp_path, ts(TEST[..., :5], [""] * 8).replace(":\n", "\n"), "new.ts")
+    new = written(tmp_path, Path(new).read_text().replace("classLabel true Up Down", "classLabel false"), "new.ts")
+    assert loader.read_points(new, data.form).X.shape == (8, 9, 2)
+    one = written(tmp_path, ts(TEST[:, :1], kinds(8)), "one.ts")
+    with pytest.raises(InputError, match=r"one.ts: expected series of 2 channels, found 1"):
+        loader.read_points(one, data.form)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("aeon") is None, reason="needs aeon")
+@pytest.mark.parametrize("name", ["OSULeaf", "BasicMotions", "PickupGestureWiimoteZ"])
+def test_bundled_series_are_those_of_aeon(name):
+    from aeon.datasets import load_classification
+
+    data = Series(bundled=name).load(0)
+    for part in ("train", "test"):
+        X, y = load_classification(name, split=part)
+        found = getattr(data, f"X_{part}").reshape(len(y), data.X_train.shape[1], -1)
+        for mine, theirs in zip(found, X, strict=True):
+            np.testing.assert_array_equal(mine[: theirs.shape[1]], theirs.T.astype(np.float32))
+        assert [each.lower() for each in getattr(data, f"y_{part}")] == y.tolist()
+    with pytest.raises(
+        InputError, match=r"bundled: expected a data set that aeon ships, found 'OSULeef'; did you mean"
+    ):
+        Series(bundled="OSULeef").check_files()
