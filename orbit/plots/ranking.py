@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from orbit.plots.orbits import orbit_examples
 
 _NORMAL = 1.96  # standard errors in an interval of 95 %
 _MOVES = 6  # elements of the orbit that are shown
+_LINE = 44  # characters of a label, which has at most two lines
 
 
 def ranking(
@@ -62,7 +64,9 @@ def ranking(
     ax.barh(rows, errors, color=["C2" if each else "0.6" for each in helps], height=0.7)
     ax.errorbar(errors, rows, xerr=_NORMAL * standard_errors, fmt="none", ecolor="k", capsize=3)
     ax.axvline(baseline, color="k", ls=":", lw=1)
-    ax.set_yticks(rows, [plain(label) for label in labels], fontsize=8)
+    ax.set_yticks(
+        rows, [plain(textwrap.fill(label, _LINE, max_lines=2, placeholder=" …")) for label in labels], fontsize=8
+    )
     bars_from_top(ax, len(labels))
     ax.set_xlim(left=0)
     ax.set_xlabel("leave-one-out error, as a share of the variance of y")

@@ -138,17 +138,18 @@ def warning_about_learning(plan: Plan, data: Dataset, fitted: Fitted, found: lis
         return None
     return (
         f"not better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, {len(least.test)} test "
-        f"points); try {what_next(plan, data)}"
+        f"points); try {what_next(plan, data, fitted)}"
     )
 
 
-def what_next(plan: Plan, data: Dataset) -> str:
-    """What may learn more than a plan from the same points."""
+def what_next(plan: Plan, data: Dataset, fitted: Fitted) -> str:
+    """What may learn more than the fit of a plan from the same points."""
     config, keys = plan.config, []
     if data.task == "classification":
         setting = setting_for_rare_classes(plan.learner(data.task), data.y_train[:])
         keys += [] if setting is None else [setting]
-    if config["encoder"]["name"] == "none" and data.X_train.ndim > 2:
+    has_axes = fitted.model["representation"].transform(data.X_test[:1]).ndim > 2
+    if config["encoder"]["name"] == "none" and has_axes:
         keys.append("encoder=patches")
     if config["kernel"].get("lengthscale", "auto") != "auto":
         keys.append("kernel.lengthscale=auto")

@@ -6,12 +6,15 @@ import re
 
 import numpy as np
 import pytest
-from command_line import SMALL, folders
+from command_line import SMALL, composed, folders
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from orbit.data import Dataset
+from runners.config.plan import plan
 from runners.experiments import references as module
+from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
 from runners.tracking.record import RunFolder
 
 ARRAYS = ("dataset=arrays", "dataset.path=mine.npz", "group=rotation", *SMALL[2:4], "tracking.enabled=false")
@@ -47,6 +50,16 @@ def test_a_comparison_of_two_useless_models_is_none_of_groups(run, tmp_path, rng
     assert "p mcnemar" not in out
     rows = [line.split("|")[1].strip() for line in (folders(tmp_path)[0] / "compare.md").read_text().splitlines()[2:]]
     assert rows == ["group=rotation", "group=identity", "majority class", "linear", "nearest neighbour"]
+
+
+def test_patches_are_advised_for_points_that_have_them(rng):
+    X, y = rng.standard_normal((40, 5, 5)), np.arange(40) % 2
+    X += X.swapaxes(1, 2)
+    data = Dataset("own", "classification", X[:20], y[:20], X[20:], y[20:], "generated")
+    for representation, has_axes in (("unit_norm", True), ("bag", False)):
+        made = plan(composed("dataset=digits", f"representation={representation}", "group=identity", *SMALL[2:4]))
+        advice = module.what_next(made, data, fit_and_score(made, data, Stopwatch()))
+        assert ("encoder=patches" in advice) == has_axes
 
 
 def test_a_column_that_is_nearly_constant_in_training_alone(run, tmp_path, rng):

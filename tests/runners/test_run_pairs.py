@@ -82,10 +82,15 @@ def test_pair_fits_or_raises_an_error_that_names_it(base, first, a, second, b):
     except InputError as error:
         message = str(error)
         assert "\n" not in message
-        # the key of a product's factor stands for it
-        assert a in message or b in message or "group.factors[" in message, f"neither {a} nor {b} is named: {message}"
+        expected = [named(first, a), named(second, b)]
+        assert any(name in message for name in expected), f"none of {expected} is named: {message}"
         return
     assert np.isfinite(fitted.metrics["test/accuracy"])
+
+
+def named(group: str, name: str) -> str:
+    """How errors name a component: a product of groups by the factor that is wrong."""
+    return "group.factors[" if (group, name) == ("group", "product") else name
 
 
 def section(group: str, name: str) -> dict:
@@ -103,6 +108,7 @@ def section(group: str, name: str) -> dict:
             ("laplacian", "orthogonal"),
         ),
         ({"group": {"name": "permutation"}, "distribution": {"name": "noisy_sort"}}, ("noisy_sort", "permutation")),
+        ({"group": {"name": "product"}, "representation": {"name": "bag"}}, ("group.factors[0]", "group=rotation")),
     ],
 )
 def test_an_impossible_pair_names_both_sides(base, changes, sides):
