@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from orbit.core.params import PositiveInt
@@ -41,6 +40,8 @@ class Digits(Loader):
         self.n_test = n_test
 
     def _load(self, random_state: RandomState) -> Dataset:
+        from sklearn.datasets import load_digits
+
         digits = load_digits()
         return self._split(digits.images / 16, digits.target, "scikit-learn load_digits", random_state)
 
@@ -86,5 +87,7 @@ class RotatedDigits(Digits):
 
 @functools.lru_cache(maxsize=1)  # jobs of a sweep use the same images
 def _rotated(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
     digits = load_digits()
     return rotate_randomly(digits.images / 16, seed), digits.target

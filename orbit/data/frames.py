@@ -7,18 +7,18 @@ import warnings
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_numeric_dtype
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.errors import DataFileError, InputError, shortened, suggestion
+
+if TYPE_CHECKING:
+    from sklearn.compose import ColumnTransformer
 
 _PARQUET, _SPREADSHEETS = (".parquet", ".pq"), (".xls", ".xlsx", ".ods")
 
@@ -297,6 +297,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _encoder(self) -> ColumnTransformer:
         """One step for each run of columns of one kind, so that the columns keep their order."""
+        from sklearn.compose import ColumnTransformer
+        from sklearn.impute import SimpleImputer
+        from sklearn.preprocessing import OneHotEncoder
+
         steps: list[tuple[str, Any, list[str]]] = []
         for is_text, run in groupby(self.feature_names_in_, self.categories_.__contains__):
             names, step = list(run), "passthrough" if self.missing == "refuse" else SimpleImputer(strategy=self.missing)

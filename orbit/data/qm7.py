@@ -6,7 +6,6 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from scipy import io
 
 from orbit.core.errors import DataFileError
 from orbit.core.params import PositiveInt
@@ -89,6 +88,8 @@ class QM7(FileLoader):
         return "QM7, rebuilt (Coulomb matrices recomputed from charges and positions)" if digest == _REBUILT else "QM7"
 
     def _read(self) -> dict[str, Any]:
+        from scipy import io
+
         path = self.path(QM7_FILE)
         try:
             content = io.loadmat(path)

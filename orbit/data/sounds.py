@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from scipy.signal import resample_poly
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.core.memory import check_fits
@@ -135,6 +134,8 @@ class Sounds(LabelledFiles):
                 if form is None and self.rate is None:
                     raise _unequal(files[i], found, rate)
                 divisor = math.gcd(rate, found)
+                from scipy.signal import resample_poly
+
                 samples = resample_poly(samples, rate // divisor, found // divisor)
             X[i] = represented(samples, self.form, length, self.bands, self.frames, rate)
 

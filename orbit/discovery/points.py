@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from scipy import stats
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 from sklearn.utils import check_X_y
 from torch import Tensor
 
@@ -78,6 +77,8 @@ class Points:
 
     def _moved(self, orbit: Orbit) -> tuple[Tensor, np.ndarray, float]:
         """Vectors of all moved points, shape (r, n, d), the weights of the elements, and the median distance."""
+        from sklearn.decomposition import PCA
+
         orbit.fit(self.X)
         some = random_orbit_points(orbit, self.X, _FITTED, self.seed)
         encode = clone(self.encoder).fit(some, self.seed).encode

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from orbit.discovery.sections import brief, brief_q, section
 from orbit.orbits import Orbit
 from orbit.plots.ranking import ranking
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # What helps lowers the error by more than chance and by more than this share: averages over slightly larger and smaller
 # columns of a table, which smooth, lowered it by 2 % in seeds 0 to 2 of benchmarks/discover_trials.py.

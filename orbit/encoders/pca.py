@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from sklearn.decomposition import PCA
 from torch import Tensor
 
 from orbit.core.linalg import is_constant
@@ -54,6 +53,8 @@ class PrincipalComponents(Encoder):
         self.n_components = n_components
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
+        from sklearn.decomposition import PCA
+
         points, seed = X.reshape(len(X), -1), int(generator(random_state).integers(2**31))
         # scikit-learn may subtract the product of means from that of points, which leaves nothing of a small variance
         dtype = points.dtype if points.dtype.kind == "f" else np.float64

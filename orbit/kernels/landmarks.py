@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from scipy.linalg import cholesky, solve_triangular
-from sklearn import cluster
 
 from orbit.core.component import Component
 from orbit.kernels.base import Kernel
@@ -108,6 +107,8 @@ class KMeans(Landmarks):
     """
 
     def choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
+        from sklearn import cluster
+
         points = np.unique(candidates, axis=0)  # with more clusters than distinct points centres would repeat
         if size >= len(points):
             return points

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from scipy.sparse.csgraph import laplacian
 from sklearn.base import clone
-from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.component import Component
@@ -266,6 +265,8 @@ class Decomposable(OperatorKernel):
     def _adjacency(self, Y: np.ndarray) -> np.ndarray:
         p = Y.shape[1]
         if self.adjacency is None:
+            from sklearn.neighbors import kneighbors_graph
+
             mean, deviation = mean_and_deviation(Y)
             centred = (Y - mean) / np.where(is_constant(deviation, mean, Y.dtype), np.inf, deviation)
             near = kneighbors_graph(centred.T, min(self.n_neighbors, p - 1)).toarray()

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.parts import Split
@@ -97,6 +96,8 @@ class NeighborsClassifier(ClassifierMixin, _Neighbors):
         return self.classes_[shares.argmax(1)], shares
 
     def _solver(self, value: int, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
+        from sklearn.neighbors import KNeighborsClassifier
+
         return KNeighborsClassifier(value, weights=self.vote)
 
 
@@ -131,4 +132,6 @@ class NeighborsRegressor(MultiOutputMixin, RegressorMixin, _Neighbors):
     """
 
     def _solver(self, value: int, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
+        from sklearn.neighbors import KNeighborsRegressor
+
         return KNeighborsRegressor(value, weights=self.vote)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 from orbit.core.errors import encodable
 from orbit.core.grid import grid_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 MARKERS = "osv^D<>"
 
@@ -20,20 +22,29 @@ MARKERS = "osv^D<>"
 _GAP = 0.04
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """A new figure of ``width`` x ``height`` inches. Matplotlib is imported here, as most processes draw nothing."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """``ax``, or the axes of a new figure of ``width`` x ``height`` inches."""
-    return Figure(figsize=(width, height), layout="constrained").subplots() if ax is None else ax
+    return new_figure(width, height).subplots() if ax is None else ax
 
 
 def figure_of(ax: Axes) -> Figure:
     """The figure that the axes belong to, also through subfigures."""
+    from matplotlib.figure import Figure
+
     figure = ax.figure
     return figure if isinstance(figure, Figure) else figure.figure
 
 
 def row_of_axes(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A new figure with ``n`` panels beside each other, each ``width`` x ``height`` inches."""
-    figure = Figure(figsize=(width * n, height), layout="constrained")
+    figure = new_figure(width * n, height)
     return figure, list(figure.subplots(1, n, squeeze=False)[0])
 
 
@@ -157,6 +168,8 @@ def _most_lines(texts: Iterable[str]) -> int:
 
 def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], cloud: bool) -> None:
     """Draw a sample into a square of the axes: left, bottom, side."""
+    from matplotlib.patches import Rectangle
+
     left, bottom, side = square
     if not cloud and grid_axes(sample.x.shape) > 1:
         _draw_image(ax, sample, (left, left + side, bottom, bottom + side))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, StrMethodFormatter
 
 from orbit.plots.axes import (
     MARKERS,
@@ -16,10 +13,16 @@ from orbit.plots.axes import (
     figure_of,
     is_geometric,
     line_with_band,
+    new_figure,
     plain,
     row_of_axes,
     set_log_ticks,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 #: Name of a line -> (x, values), shapes (m,) and (repeats, m).
 Lines = dict[str, tuple[np.ndarray, np.ndarray]]
@@ -35,6 +38,8 @@ def epochs(scores: dict[str, list[float]], ax: Axes | None = None) -> Figure:
     ax : Axes or None
         Axes to draw into; None makes a new figure.
     """
+    from matplotlib.ticker import MaxNLocator
+
     alone = ax is None
     ax = axes_or_new(ax, 6.4, 4)
     styles = itertools.product(("-", "--", ":"), range(10))
@@ -222,7 +227,7 @@ def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
         Panels in a row.
     """
     n_rows = -(-len(curves) // n_columns)
-    figure = Figure(figsize=(3.3 * n_columns, 2.9 * n_rows + 0.4), layout="constrained")
+    figure = new_figure(3.3 * n_columns, 2.9 * n_rows + 0.4)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for ax, (title, lines) in zip(axes, curves.items(), strict=False):
         for marker, (name, (x, values)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
@@ -252,8 +257,8 @@ def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label
             order = np.argsort(x)
             ax.plot(x[order], y[order], marker + "-", ms=4, label=plain(name))
         ax.set_xscale("log")
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
         ax.set_title(plain(title), fontsize=10)
         ax.set_xlabel(plain(x_label))
         ax.grid(alpha=0.3)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from orbit.plots.axes import plain, row_of_axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Largest number of arrows in a panel: more would overlap.
 _MAX_ARROWS = 324

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from orbit.orbits import Orbit
 from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of, plain, slice_shown
 from orbit.plots.curves import convergence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def orbit_examples(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
-from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, plain, short, slice_shown
+from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, new_figure, plain, short, slice_shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MAX_ERRORS = 24
 _MAX_TARGETS = 12
 _MAX_LABELLED_CLASSES = 20
-_LONGEST_ABOVE = 19  # characters above a sample, as wide as it
+_LONGEST_ABOVE = 17  # characters above a sample, as wide as it
 _LONGEST_CLASS, _MOST_BESIDE = 24, 36  # characters of a name, and of all names that stand beside each other
 
 
@@ -80,7 +83,7 @@ def predicted_against_true(
     shown = range(min(y.shape[1], _MAX_TARGETS))
     n_columns = min(4, len(shown))
     n_rows = -(-len(shown) // n_columns)
-    figure = Figure(figsize=(3.2 * n_columns, 3.1 * n_rows + 0.3), layout="constrained")
+    figure = new_figure(3.2 * n_columns, 3.1 * n_rows + 0.3)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for k, panel in zip(shown, axes, strict=False):
         _draw_against_true(panel, y[:, k], predicted[:, k])

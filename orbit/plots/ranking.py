@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from orbit.orbits import Orbit
-from orbit.plots.axes import bars_from_top, figure_of, plain
+from orbit.plots.axes import bars_from_top, figure_of, new_figure, plain
 from orbit.plots.orbits import orbit_examples
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _NORMAL = 1.96  # standard errors in an interval of 95 %
 _MOVES = 6  # elements of the orbit that are shown
@@ -57,7 +59,7 @@ def ranking(
     below = None
     if ax is None:
         heights = 0.3 * len(labels) + 0.9, 1.9
-        figure = Figure(figsize=(8, sum(heights)), layout="constrained")
+        figure = new_figure(8, sum(heights))
         parts: Any = figure.subfigures(2, 1, height_ratios=heights)
         ax, below = parts[0].subplots(), parts[1].subplots()
     rows = np.arange(len(labels))

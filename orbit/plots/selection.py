@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from orbit.learners.base import Curve
 from orbit.plots.axes import axes_or_new, figure_of, is_geometric, plain, row_of_axes, set_log_ticks, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
@@ -103,6 +106,8 @@ def _grid_curve(ax: Axes, values: np.ndarray, scores: np.ndarray, best: int) -> 
 
 
 def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, best: int) -> Figure:
+    from matplotlib.patches import Rectangle
+
     cells = [tuple(short(value) for value in point.values()) for point in points]
     rows, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
     table = np.full((len(rows), len(columns)), np.nan)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from orbit.kernels.skeletons import Skeleton
 from orbit.plots.axes import axes_or_new, figure_of, hide_ticks, plain, row_of_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Largest number of arrows for which all are drawn; otherwise only the arrows along one path.
 _MAX_ARROWS = 250

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from orbit import plots
 from orbit.core.component import Component
 from runners.config.plan import Plan
 from runners.job.job import Job
 from runners.measure.results import Result, curve_results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Label -> sizes, shape (m,), and values, shape (repeats, m).
 Lines = dict[str, tuple[np.ndarray, np.ndarray]]

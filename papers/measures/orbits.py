@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from orbit import plots
 from orbit.approx import orbit_errors, orbit_rules, reference_map
@@ -14,6 +12,9 @@ from papers.measures.base import Lines, Quantity
 from runners.config.plan import Plan
 from runners.experiments.pipeline import represented_points
 from runners.job.job import Job
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class OrbitError(Quantity):

@@ -31,7 +31,7 @@ from orbit.core.errors import InputError, shortened
 from orbit.core.models import MODEL
 from runners.app import processes, project
 from runners.config import config_dirs, info
-from runners.config.arguments import check_arguments
+from runners.config.arguments import check_arguments, options_first
 from runners.config.files import check_files
 from runners.config.messages import bad_input, is_configuration_error
 from runners.config.names import given
@@ -88,6 +88,7 @@ def _asked_to_run(arguments: list[str]) -> Path | None:
         print(info.describe_topic(topic, own, *folders), flush=True)
         return None
     check_arguments(arguments)
+    sys.argv[1:] = options_first(arguments)
     check_environment()
     check_files(own)
     register_schemas(own, *folders)

@@ -25,6 +25,15 @@ _WITH_A_WORD = (
 )
 
 
+def options_first(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the settings ``KEY=VALUE`` last: Hydra takes no settings on both sides of an option.
+
+    >>> options_first(["outputs=x", "-m", "seed=0,1", "--config-dir", "mine"])
+    ['-m', '--config-dir', 'mine', 'outputs=x', 'seed=0,1']
+    """
+    return [word for _, word in sorted(pairwise(["", *arguments]), key=lambda pair: _is_setting(*pair))]
+
+
 def check_arguments(arguments: Sequence[str]) -> None:
     """Refuse arguments that Hydra answers with its usage or a traceback, or accepts without any effect.
 
@@ -37,7 +46,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
     for argument in arguments:
         if argument != encodable(argument):  # no file, log or database could repeat it
             raise InputError(f"{shown(argument)}: expected text in UTF-8; rename the file, if it is the name of one")
-    settings = [word for before, word in pairwise(["", *arguments]) if not (word[:1] == "-" or before in _WITH_A_WORD)]
+    settings = [word for before, word in pairwise(["", *arguments]) if _is_setting(before, word)]
     try:
         overrides = OverridesParser.create().parse_overrides(settings)
     except OverrideParseException as error:
@@ -50,6 +59,10 @@ def check_arguments(arguments: Sequence[str]) -> None:
         raise InputError(SHARED_SWEEP)
     for override in overrides:
         _check(override, is_sweep)
+
+
+def _is_setting(before: str, word: str) -> bool:
+    return not (word[:1] == "-" or before in _WITH_A_WORD)
 
 
 def _check(override: Override, is_sweep: bool) -> None:

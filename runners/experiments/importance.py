@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.inspection import permutation_importance
 from sklearn.pipeline import Pipeline
 
 from orbit.core.errors import InputError
@@ -69,6 +68,8 @@ def importance(model: Pipeline, data: Dataset, engine: Engine, random_state: int
     InputError
         For points that are not vectors.
     """
+    from sklearn.inspection import permutation_importance
+
     if len(data.X_test.shape) != 2:
         raise InputError(f"runner.importance: points of shape {data.X_test.shape[1:]} have no columns")
     columns = data.columns or {str(j): 1 for j in range(data.X_test.shape[1])}

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -29,11 +28,6 @@ _SIGNIFICANT = 0.05
 
 # In standard deviations: points are cut there, because a column may be nearly constant in the training part alone.
 _FARTHEST = 10.0
-
-_MODELS = {
-    "classification": {"linear": RidgeClassifier(), "nearest neighbour": KNeighborsClassifier(1)},
-    "regression": {"linear": RidgeRegressor(), "nearest neighbour": KNeighborsRegressor(1)},
-}
 
 
 @dataclass(frozen=True)
@@ -88,6 +82,14 @@ def references(plan: Plan, data: Dataset, fitted: Fitted) -> list[Reference]:
     return [Reference(name, predicted, test, len(y)), *_of_points(plan, data, fitted)]
 
 
+def _models(task: str) -> dict[str, BaseEstimator]:
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+    if task == "classification":
+        return {"linear": RidgeClassifier(), "nearest neighbour": KNeighborsClassifier(1)}
+    return {"linear": RidgeRegressor(), "nearest neighbour": KNeighborsRegressor(1)}
+
+
 def _of_points(plan: Plan, data: Dataset, fitted: Fitted) -> Iterator[Reference]:
     def flat(X: Any) -> np.ndarray:
         points = fitted.model["representation"].transform(X).reshape(len(X), -1)
@@ -102,10 +104,10 @@ def _of_points(plan: Plan, data: Dataset, fitted: Fitted) -> Iterator[Reference]
         return
     X, X_test = flat(data.X_train[train]), flat(data.X_test[test])
     cut = FunctionTransformer(np.clip, kw_args={"a_min": -_FARTHEST, "a_max": _FARTHEST})
-    for name, model in _MODELS[data.task].items():
+    for name, model in _models(data.task).items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would be about the reference, not the user's model
-            predicted = make_pipeline(StandardScaler(), cut, clone(model)).fit(X, y).predict(X_test)
+            predicted = make_pipeline(StandardScaler(), cut, model).fit(X, y).predict(X_test)
         yield Reference(name, predicted, test, len(train))
 
 

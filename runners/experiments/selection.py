@@ -7,10 +7,9 @@ import logging
 import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.pipeline import Pipeline
 
 from orbit import plots
@@ -26,6 +25,9 @@ from runners.experiments.pipeline import fit_options, pipeline, represented, tar
 from runners.job.features import fit, learner_cached, shared_in_memory, transform
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
 from runners.measure.tables import csv_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 log = logging.getLogger(__name__)
 

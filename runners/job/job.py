@@ -7,10 +7,9 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.pipeline import Pipeline
 
 from orbit import plots
@@ -23,6 +22,9 @@ from runners.measure.results import Result
 from runners.measure.tables import markdown_table
 from runners.tracking.reading import with_encoder
 from runners.tracking.record import Record, RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 log = logging.getLogger(__name__)
 
@@ -103,9 +105,9 @@ class Job(Stopwatch):
             self._results[result.part, result.label, result.metric, result.x] = result
         self.folder.write_results([result.packed() for result in self._results.values()])
 
-    def log_figure(self, name: str, figure: Figure | Callable[..., Figure | None], *args: Any, **kwargs: Any) -> None:
-        """Write a figure, or the one that a function returns for the other arguments; a failure is a warning."""
-        self.folder.draw(name, (lambda: figure) if isinstance(figure, Figure) else figure, *args, **kwargs)
+    def log_figure(self, name: str, figure: Callable[..., Figure | None], *args: Any, **kwargs: Any) -> None:
+        """Write the figure that a function returns for the other arguments, or None; a failure is a warning."""
+        self.folder.draw(name, figure, *args, **kwargs)
 
     def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
         """Draw the first few represented points on a fitted orbit; nothing for vectors under the identity."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from runners.config.names import data_name, split_override
 from runners.measure import figures
 from runners.measure.metrics import MAIN_METRICS, paired_values_test
 from runners.measure.tables import markdown_table, mean_and_spread, number
 from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Metrics in the table of a sweep, where the jobs have them.
 _SHOWN_METRICS = (*MAIN_METRICS, "features/dim", "time/total_s")

@@ -59,6 +59,11 @@ class TestOneRun:
         assert run(*mine, "tracking.enabled=false", "hydra.job.chdir=true")[0] == 0
         assert Path.cwd() == tmp_path
 
+    def test_settings_on_both_sides_of_an_option(self, run):
+        code, out, err = run("tracking.enabled=false", "-m", *SMALL, "seed=0,1", "dry_run=true")
+        assert code == 0, err
+        assert [line.partition(":")[0][-3:] for line in out.splitlines()] == ["-s0", "-s1"]
+
     @pytest.mark.parametrize(
         "argument", ["dataset.path=\udcff.csv", "run_name=\udcff", "\udcff", "--config-dir=\udcff"]
     )

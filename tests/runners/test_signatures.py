@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from command_line import SMALL
 
@@ -255,6 +256,13 @@ class TestProcesses:
         assert code == 0, err
         assert {"torch", "sklearn", "matplotlib"} <= imported
         assert not imported & {"mlflow", "sqlalchemy", "numba"}
+
+    def test_predictions_import_what_they_use(self, call, tmp_path):
+        assert call(*SMALL, "tracking.enabled=false", "runner.save_model=true", "hydra.run.dir=mine")[0] == 0
+        np.savez(tmp_path / "new.npz", X=np.zeros((3, 8, 8)))
+        code, _, err, imported = call("runner=predict", "runner.model=mine", "runner.input=new.npz")
+        assert code == 0, err
+        assert not imported & {"matplotlib", "mlflow", "sqlalchemy", "numba"}
 
     def test_several_first_processes_at_once(self, call):
         with ThreadPoolExecutor(2) as pool:

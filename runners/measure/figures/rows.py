@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from orbit.plots.axes import axes_or_new, bars_from_top, cut, figure_of, plain, short
 from orbit.plots.predictions import worst_first
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TARGETS, _MAX_BARS = 15, 8, 4, 20
 _LONGEST_CELL, _LONGEST_NAME = 16, 32
@@ -62,6 +63,8 @@ def error_rows(
     order = worst_first(y, predicted, task, standardize=True)
     if len(order) == 0:
         return None
+    from matplotlib.colors import to_rgba
+
     worst = order[:_MAX_ROWS]
     unusual = {name: _unusualness(np.asarray(values)) for name, values in columns.items()}
     darkest = sorted(unusual, key=lambda name: -unusual[name][worst].mean())[:_MAX_COLUMNS]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from orbit.plots.axes import MARKERS, is_geometric, plain, row_of_axes, set_log_ticks
+from orbit.plots.axes import MARKERS, is_geometric, new_figure, plain, row_of_axes, set_log_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MOST_LINES = 8
 _MOST_JOINED = 12  # values of a setting; more, as in a search, are points without a line
@@ -54,7 +57,7 @@ def setting_effects(
     keys = [key for key in settings[0] if key != repeat]
     names = [""] * len(values) if data is None else data
     rows = list(dict.fromkeys(names))
-    figure = Figure(figsize=(4.8 * len(keys), 3.6 * len(rows)), layout="constrained")
+    figure = new_figure(4.8 * len(keys), 3.6 * len(rows))
     panels = figure.subplots(len(rows), len(keys), squeeze=False)
     for name, axes in zip(rows, panels, strict=True):
         own = [i for i, other in enumerate(names) if other == name]
