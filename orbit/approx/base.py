@@ -190,6 +190,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Bytes that :meth:`fit` takes at least, besides its points, as known from parameters alone."""
         return 0
 
+    def features_dtype(self, n: int, dtype: np.dtype) -> np.dtype:
+        """The precision of the features of a map fitted to ``n`` points, for an engine's ``dtype``."""
+        return dtype
+
     def _working_dtype(self, dtype: np.dtype) -> np.dtype:
         """The precision in which features of points of ``dtype`` are computed."""
         return dtype

@@ -19,12 +19,13 @@ from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues
 from orbit.orbits import Orbit
 from orbit.registry import register
+from orbit.solvers.factorisations import is_large
 from orbit.solvers.structure import GramStructure
 
 # A symmetric matrix in b blocks of columns takes a share (1 + 1/b) / 2 of its entries, but every block moves the
-# points along the orbit again, and blocks narrower than a tile cost more than they save.
+# points along the orbit again, and blocks narrower than a tile cost more than they save. Wide ones take memory.
 _SYMMETRIC_BLOCKS = 4
-NARROWEST_BLOCK = 512
+NARROWEST_BLOCK, _WIDEST_BLOCK = 512, 4096
 
 # Rounding error of |psi(x)|^2 for a training point, as a share of its kernel value with itself.
 _RESIDUAL_ROUNDING = 1e-9
@@ -63,7 +64,8 @@ class Exact(FeatureMap):
         Maps a moved point to the vector that the kernel takes; None takes the point itself.
     precomputed : bool or None
         Whether :meth:`transform` gives the kernel values with the training points, and
-        with ``residual`` k_{q,G}(x, x), instead of coordinates, in float64. For
+        with ``residual`` k_{q,G}(x, x), instead of coordinates. They are in float64; in the engine's precision
+        without ``residual`` above 3,000 training points, where they fill the memory. For
         ``RidgeRegressor``, ``RidgeClassifier``, ``KernelRidgeRegressor`` and
         ``GaussianProcess``, which then factorise the kernel matrix itself. None is
         False; a run chooses it by the learner.
@@ -130,7 +132,7 @@ class Exact(FeatureMap):
         """
         X, _ = self._fit_parts(X, y, clusters)
         self._set_points(X)
-        K = self._training_gram(X)
+        K = self._gram(X, X, "kernel matrix")
         self.kernel_.check_finite(K, "kernel matrix")
         return K
 
@@ -143,6 +145,11 @@ class Exact(FeatureMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 0 if self.precomputed else 2 * 8 * n**2  # the kernel matrix, and its factor
+
+    def features_dtype(self, n: int, dtype: np.dtype) -> np.dtype:
+        if not self.precomputed:
+            return dtype
+        return dtype if is_large(n) and not self.residual else np.dtype(np.float64)
 
     def _working_dtype(self, dtype: np.dtype) -> np.dtype:
         return np.dtype(np.float64)
@@ -161,20 +168,18 @@ class Exact(FeatureMap):
         if self.precomputed:
             self._n_features_out = len(X) + bool(self.residual)
             return
-        K = self._training_gram(X.astype(np.float64))
+        points = X.astype(np.float64)
+        K = self._gram(points, points, "kernel matrix")
         self.pivots_, self.normalization_ = pivoted_root(K, self.rank_tolerance)
         self._n_features_out = len(self.normalization_) + bool(self.residual)
 
-    def _training_gram(self, X: np.ndarray) -> np.ndarray:
-        K = self._gram(X, X, "kernel matrix")
-        return (K + K.T) / 2
-
     def _average(self, X: np.ndarray) -> np.ndarray:
-        # small pivots magnify rounding, so this product is taken in float64
-        points = X.astype(np.float64)
         if self.precomputed:
+            points = X.astype(self.features_dtype(len(self.X_fit_), X.dtype), copy=False)
             K = self._with_training_points(points)
             return np.column_stack([K, self._diagonal(points)]) if self.residual else K
+        # small pivots magnify rounding, so this product is taken in float64
+        points = X.astype(np.float64)
         check_is_fitted(self, "pivots_", msg="%(name)s has no coordinates after fit_gram or precomputed=True: call fit")
         psi = self._gram(points, self.X_fit_[self.pivots_].astype(np.float64), "features") @ self.normalization_.T
         if self.residual:
@@ -185,8 +190,8 @@ class Exact(FeatureMap):
         return psi.astype(X.dtype)
 
     def _with_training_points(self, X: np.ndarray) -> np.ndarray:
-        Z = self.X_fit_.astype(np.float64)
-        return self._training_gram(X) if np.array_equal(X, Z) else self._gram(X, Z, "features")
+        Z = self.X_fit_.astype(X.dtype, copy=False)
+        return self._gram(X, X, "kernel matrix") if np.array_equal(X, Z) else self._gram(X, Z, "features")
 
     def diagonal(self, X) -> np.ndarray:
         """k_{q,G}(x, x), shape ``(n,)``, in the engine's precision, for points of shape ``(n, *shape)``."""
@@ -230,9 +235,9 @@ class Exact(FeatureMap):
     def _gram(self, X: np.ndarray, Z: np.ndarray, description: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
         symmetric = Z is X
-        # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles
-        bytes_per_row = 10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ * Z.itemsize
-        width = max(NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
+        # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles; and a block of columns
+        bytes_per_row = (10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ + len(X)) * Z.itemsize
+        width = max(NARROWEST_BLOCK, min(-(-len(Z) // _SYMMETRIC_BLOCKS), _WIDEST_BLOCK)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])
@@ -240,6 +245,7 @@ class Exact(FeatureMap):
             out[rows, batch], self.route_ = self.engine_.average(task)
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
+                out[batch, batch] = (out[batch, batch] + out[batch, batch].T) / 2
         return out
 
     def _orbit_columns(self, Z: np.ndarray) -> OrbitColumns:

@@ -84,9 +84,12 @@ def is_symmetric(A: np.ndarray) -> bool:
     >>> is_symmetric(np.eye(2)), is_symmetric(np.array([[0.0, 1.0], [0.0, 1.0]]))
     (True, False)
     """
-    tolerance = 1e3 * float(np.finfo(A.dtype).eps) * float(np.abs(A).max(initial=0))
-    blocks = range(0, len(A), BLOCK_COLUMNS)
-    return all(np.abs(A[i : i + BLOCK_COLUMNS] - A[:, i : i + BLOCK_COLUMNS].T).max() <= tolerance for i in blocks)
+    tolerance = 1e3 * float(np.finfo(A.dtype).eps) * max(float(A.max(initial=0)), -float(A.min(initial=0)))
+    tiles = [slice(start, start + _SMALL_TILE) for start in range(0, len(A), _SMALL_TILE)]
+    return all(
+        np.abs(A[rows, columns] - A[columns, rows].T).max() <= tolerance
+        for rows, columns in itertools.combinations_with_replacement(tiles, 2)
+    )
 
 
 def is_constant(deviation: Any, mean: Any, dtype: Any) -> Any:

@@ -40,6 +40,9 @@ ClassWeight = Literal["balanced"] | dict | None
 #: The precisions of features that a learner takes.
 FLOATS = [np.float64, np.float32]
 
+# Numbers that are converted to float64 at once for a product.
+_CONVERTED = 2**22
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -203,12 +206,16 @@ class Learner(Estimator):
 
 
 def linear_predictions(X: np.ndarray, W: np.ndarray, b: np.ndarray | float) -> np.ndarray:
-    """``X W + b``, the product in the precision of ``X``; the sum in that of ``b``, which may be far from zero.
+    """``X W + b``, the product in the wider precision of both; the sum in that of ``b``, which may be far from zero.
 
     Parameters
     ----------
     X, W, b : arrays, shapes (n, d), (d, k) or (d,), and (k,) or ()
     """
+    if X.dtype == np.float32 and W.dtype == np.float64:  # a block of rows at a time
+        step = max(1, _CONVERTED // max(1, X.shape[1]))
+        blocks = [X[start : start + step].astype(W.dtype) @ W for start in range(0, len(X), step)]
+        return np.concatenate(blocks or [X @ W]) + b
     return X @ W.astype(X.dtype, copy=False) + b
 
 

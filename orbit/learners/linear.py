@@ -30,6 +30,8 @@ class LinearLearner(Learner):
         The values tried and their scores, higher is better; NaN for a single one.
     regularization_ : float
         The lambda in use.
+    solution_error_ : float or None
+        The relative error of the coefficients, as measured, of a kernel matrix in float32; None for others.
     """
 
     path_parameter = "regularization"
@@ -37,6 +39,8 @@ class LinearLearner(Learner):
     regularization: PositiveFloat | list[PositiveFloat] | None
     validation_fraction: float
     random_state: RandomState
+
+    solution_error_: float | None = None
 
     _targets: Numbers | Labels
 
@@ -61,7 +65,8 @@ class LinearLearner(Learner):
         Y, weights = self._encoded(y), self._point_weights(sample_weight, X, y)
         decide, clusters = self._targets.decide, None if clusters is None else np.asarray(clusters)
         solution = self._solver().fit(structure, X, Y, weights, y if decide else None, decide, clusters)
-        self._set_solution(solution, X.dtype)
+        # coefficients of kernel values are large and of both signs
+        self._set_solution(solution, np.dtype(np.float64) if isinstance(structure, GramStructure) else X.dtype)
         return self
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
@@ -74,8 +79,13 @@ class LinearLearner(Learner):
         warn_at_end(solution.path, solution.scores, solution.value)
         if solution.output_matrix is not None:
             self.output_matrix_ = solution.output_matrix
+        self.solution_error_ = solution.error
         self._coefficients, self._intercept = solution.W.astype(dtype), solution.b
         self.coef_, self.intercept_ = self._targets.linear_model(self._coefficients, self._intercept)
+
+    def metrics(self) -> dict[str, float]:
+        found = super().metrics()
+        return found if self.solution_error_ is None else found | {"learner/solution_error": self.solution_error_}
 
     def _scores(self, X) -> np.ndarray:
         return linear_predictions(self._points(X), self._coefficients, self._intercept)

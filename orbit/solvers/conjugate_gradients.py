@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -13,11 +14,18 @@ from orbit.core.linalg import eigh
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
+class Preconditioner(Protocol):
+    """An approximate inverse."""
+
+    def apply(self, R: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+        """Residuals R, shape (l, m, k), times it, for shifts of shape (l, 1, 1)."""
+
+
 def conjugate_gradients(
     product: Product,
     right: np.ndarray,
     shifts: np.ndarray,
-    preconditioner: NystromPreconditioner,
+    preconditioner: Preconditioner,
     tolerance: float,
     max_iter: int,
     start: np.ndarray | None = None,
@@ -29,7 +37,7 @@ def conjugate_gradients(
     product : the columns ``s_k A z_k``
     right : array, shape (m, k)
     shifts : array of lambda, shape (l,)
-    preconditioner : NystromPreconditioner
+    preconditioner : Preconditioner
     tolerance : largest norm of a residual, as a share of that of its right-hand side
     max_iter : largest number of products
     start : array, shape (l, m, k), or None for zero

@@ -401,15 +401,17 @@ def _indefinite(shift: float) -> np.linalg.LinAlgError:
 class Cholesky(Factorisation):
     """A Cholesky factorisation for each lambda; a large one in place: one triangle keeps A, the other holds the factor.
 
-    Degrees of freedom, which would take three times as long, are NaN.
+    Degrees of freedom, which would take three times as long, are NaN. A may be in float32; so are its factor and
+    solutions then.
     """
 
     def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray) -> None:
         self.scales, self.right = scales, right
+        self._potrf, self._potrs, self._trtrs = lapack.get_lapack_funcs(("potrf", "potrs", "trtrs"), dtype=A.dtype)
         self.diagonal = A.diagonal().copy()
         self.A = np.ascontiguousarray(A)
         self._factor = self.A if len(A) > PANEL else np.empty_like(self.A)
-        self._shift = np.nan
+        self._shift: float | np.ndarray = np.nan
         self._solved: dict[float, np.ndarray] = {}
 
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
@@ -431,20 +433,23 @@ class Cholesky(Factorisation):
 
     def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
         self._factorise(regularization)
-        solved, _ = lapack.dtrtrs(self._factor.T, in_basis, lower=0, trans=1)
+        solved, _ = self._trtrs(self._factor.T, in_basis, lower=0, trans=1)
         return np.square(solved).sum(0)
+
+    def solve_columns(self, columns: np.ndarray, shift: float | np.ndarray) -> np.ndarray:
+        """(A + diag(shift))^-1 c for columns c, shape (m, k), in the precision of A; shift is one, or of shape (m,)."""
+        self._factorise(shift)
+        return self._potrs(self._factor.T, columns, lower=0)[0]
 
     def _solve(self, regularization: float) -> np.ndarray:
         z = self.right / regularization
         for scale, same_scale in self._by_scale():
             if scale > 0:
-                self._factorise(regularization / scale)
-                solved, _ = lapack.dpotrs(self._factor.T, self.right[:, same_scale], lower=0)
-                z[:, same_scale] = solved / scale
+                z[:, same_scale] = self.solve_columns(self.right[:, same_scale], regularization / scale) / scale
         return z
 
-    def _factorise(self, shift: float) -> None:
-        if shift == self._shift:
+    def _factorise(self, shift: float | np.ndarray) -> None:
+        if np.array_equal(shift, self._shift):
             return
         self._shift = shift
         if self._factor is self.A:
@@ -452,22 +457,22 @@ class Cholesky(Factorisation):
         else:
             np.copyto(self._factor, self.A)
             np.fill_diagonal(self._factor, self.diagonal + shift)
-            _, failed = lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
+            _, failed = self._potrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
         if failed:
-            raise _indefinite(shift)
+            raise _indefinite(float(np.min(shift)))
 
-    def _factorise_panels(self, shift: float) -> int:
+    def _factorise_panels(self, shift: float | np.ndarray) -> int:
         """Compute the factor in the lower triangle, a panel at a time from A in the upper one; 0 if it exists.
 
         Nearly all of the work is in matrix products, which stay fast on shared cores;
         LAPACK's own routine waits at a barrier for every panel.
         """
-        A = torch.from_numpy(self.A)
+        A, diagonal = torch.from_numpy(self.A), torch.from_numpy(self.diagonal + shift)
         for start in range(0, len(A), PANEL):
             columns = slice(start, min(start + PANEL, len(A)))
             panel = A[columns, start:].T.clone(memory_format=torch.contiguous_format)
             block, below = panel[: columns.stop - start], panel[columns.stop - start :]
-            block.diagonal().copy_(torch.from_numpy(self.diagonal[columns] + shift))
+            block.diagonal().copy_(diagonal[columns])
             panel.addmm_(A[start:, :start], A[columns, :start].T, alpha=-1)
             factor, info = torch.linalg.cholesky_ex(block)
             if info.item() != 0:

@@ -48,6 +48,7 @@ class LeastSquares(ABC):
     rounding : rounding error of the matrix, as a share of ``scale``
     hidden : the mean squared residual of each column that rounding errors may hide, shape (k,)
     smallest_resolved : the smallest lambda that float64 resolves
+    error : the relative error of the latest solution, if it was refined, as measured; else None
     """
 
     n: int
@@ -59,6 +60,7 @@ class LeastSquares(ABC):
     factorisation: Factorisation
     path = np.empty(0)
     rounding = EPS
+    error: float | None = None
     hidden: np.ndarray
 
     def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:
@@ -92,6 +94,9 @@ class LeastSquares(ABC):
         errors = np.maximum(self._errors(z, regularization), self.hidden)
         freedom = freedom + self.excess(n or self.n) * self.rounding * self.scale / regularization
         return errors, freedom / self.operator.n_coupled + self.fit_intercept
+
+    def release(self) -> None:  # noqa: B027  one of the problems overwrites something
+        """End the choice of lambda: restore what :meth:`factorise` has overwritten of the problem's arguments."""
 
     def resolves(self, regularization: float) -> bool:
         """Whether rounding errors hide neither lambda, nor the rank of the matrix, nor the residuals."""
@@ -129,11 +134,14 @@ class LeastSquares(ABC):
 
         def compute(regularization: float) -> None:
             with contextlib.suppress(np.linalg.LinAlgError):  # which is raised again for the value that is asked for
-                found[regularization] = self.factorisation.inverse_form(in_basis, regularization)
+                found[regularization] = self._form(in_basis, regularization)
 
         # Cholesky keeps one factor at a time, and is used for a single value only
         in_threads(compute, [float(value) for value in self.path])
-        return lambda value: found[value] if value in found else self.factorisation.inverse_form(in_basis, value)
+        return lambda value: found[value] if value in found else self._form(in_basis, value)
+
+    def _form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        return self.factorisation.inverse_form(in_basis, regularization)
 
     @abstractmethod
     def _coefficients(self, z: np.ndarray) -> np.ndarray:

@@ -138,7 +138,10 @@ class RidgeSolver:
     ) -> Choice:
         """Choose from a path by scores of the problem of some rows; once more in float64 if float32 is too coarse."""
         problem, trim = self._problem(rows, path, float32), self.trim and len(path) > 1
-        choice = choose(problem, path, trim, float32, scorer, self.selection == "loo")
+        try:
+            choice = choose(problem, path, trim, float32, scorer, self.selection == "loo")
+        finally:
+            problem.release()
         return self._choose_from(rows, path, False, scorer) if choice.below_float32 else choice
 
     def _parts(self, rows: WeightedRows, labels: np.ndarray | None, clusters: np.ndarray | None) -> list[Split]:
@@ -251,7 +254,8 @@ def _solution(choice: Choice, structure: Independent, kept: slice | np.ndarray =
     W, b = structure.for_features(*choice.problem.solve(choice.value), kept)
     known = isinstance(operator, Constant) and isinstance(structure, Structure)
     output_matrix = operator.output_matrix if known else None  # type: ignore[union-attr]
-    return Solution(W, b, choice.value, choice.path, choice.scores, choice.below_float32, output_matrix)
+    path, scores, error = choice.path, choice.scores, choice.problem.error
+    return Solution(W, b, choice.value, path, scores, choice.below_float32, output_matrix, error=error)
 
 
 def _primal(operator: Operator, system: System, structure: Independent, path: np.ndarray) -> Primal:

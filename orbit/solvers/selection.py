@@ -106,6 +106,8 @@ class Solution:
         The matrix in use of a decomposable kernel.
     n_iter : int
         Iterations, of an iterative solver.
+    error : float or None
+        The relative error of a solution that was refined, as measured; None for others.
     """
 
     W: np.ndarray
@@ -116,6 +118,7 @@ class Solution:
     below_float32: bool = False
     output_matrix: np.ndarray | None = None
     n_iter: int = 0
+    error: float | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orbit.core.parts import Split
+from orbit.solvers.kernel_matrix import KernelMatrix
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import Centering, System
 from orbit.solvers.selection import normalized_weights, positive, subset_weights
@@ -66,7 +67,8 @@ class WeightedRows:
         """The least-squares problem in the parameters or in the rows, whichever are fewer."""
         operator, centering = self.operator, self.centering(centering)
         if isinstance(self.structure, GramStructure):
-            return Gram(operator, self.X, self.Y, self.weights, centering)
+            kind = KernelMatrix if self.X.dtype == np.float32 else Gram
+            return kind(operator, self.X, self.Y, self.weights, centering)
         if operator.n_rows(len(self.X)) < operator.n_parameters(self.X.shape[1]):
             return Dual(operator, self.X, self.Y, self.weights, centering, precise)
         return Primal(operator, self.system(centering, precise))

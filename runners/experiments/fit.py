@@ -121,6 +121,10 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
     size, route = f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}", features.route_
     job.row("features", size + (f", {route}" if route else ""))
+    if (error := metrics.get("learner/solution_error")) is not None:
+        job.row(
+            "solver", f"Cholesky factor of the kernel matrix in float32, refined to a relative error of {error:.1e}"
+        )
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from orbit.core.errors import InputError
 from orbit.core.memory import process_bytes, size_text
 from orbit.data import Dataset
@@ -64,7 +66,8 @@ def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
     features, layer, learner, engine = plan.approx(), plan.hyper(), plan.learner(data.task), plan.engine()
     n = len(data.X_train)
     seen = len(plan.sample(n)) if engine.stream else n  # points that features and layer are fitted to
-    itemsize = engine.result_dtype(data.X_train).itemsize
+    dtype = engine.result_dtype(data.X_train)
+    itemsize = dtype.itemsize
     width = columns or features.n_columns(n, d)
     last = layer.n_columns(seen, width)
     approx_keys, layer_keys = _size_keys(plan, "approx"), _size_keys(plan, "hyper")
@@ -73,13 +76,15 @@ def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
 
     points = Part(f"{seen:,} points of {d:,} numbers", seen * d * itemsize, ("dataset.n_train",))
     drawn = Part(f"fit of approx={features.name}", features.fit_bytes(seen, _inputs(plan, d)), approx_keys)
-    bytes_of_psi = n * width * (8 if features.gives_gram else itemsize)
+    bytes_of_psi = n * width * features.features_dtype(n, dtype).itemsize
     psi = Part(f"{n:,} x {width:,} features", bytes_of_psi, tuple(dict.fromkeys((*approx_keys, *less))))
     drawn_again = Part(f"fit of hyper={layer.name}", layer.fit_bytes(seen, width), layer_keys)
     mapped = Part(f"{n:,} x {last:,} features of hyper={layer.name}", n * last * itemsize, (*layer_keys, *less))
     own_keys = layer_keys if layer.name != "linear" else approx_keys
     rows = last if engine.stream else n  # the second moments of a stream have no other form
-    solver = Part(f"solver of learner={learner.name}", learner.fit_bytes(rows, last), own_keys)
+    in_place = features.gives_gram and features.features_dtype(n, dtype) == np.float32
+    taken = 0 if in_place else learner.fit_bytes(rows, last)
+    solver = Part(f"solver of learner={learner.name}", taken, own_keys)
     if engine.stream:
         last_step = [] if takes_passes(learner, last, engine.budget) else [points, solver]
         return [[points, drawn], [points, drawn_again], last_step]

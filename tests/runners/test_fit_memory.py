@@ -61,7 +61,7 @@ def problem(*overrides: str) -> str:
         ),
         (
             (*FIELD, "approx=exact", "dataset.size=100000"),
-            "75 GiB of memory (100,000 x 100,000 features: 75 GiB), this process can have 8 GiB: "
+            "37 GiB of memory (100,000 x 100,000 features: 37 GiB), this process can have 8 GiB: "
             "change dataset.n_train or engine.stream=true",
         ),
         (
