@@ -77,8 +77,8 @@ def cases(root: str, leaves: Path | None) -> Iterator[tuple[str, str, Callable[[
 
 
 def first(found: Discovery) -> str:
-    """The name of the group that is reported; of a product that of its first factor."""
-    group = found.settings["group"]
+    """The name of the group, or the invariant encoder, that is reported; of a product that of its first factor."""
+    group = found.settings.get("encoder", found.settings["group"])
     return (group.get("factors") or [group])[0]["name"]
 
 

@@ -54,6 +54,27 @@ def test_numbers_that_no_order_changes_have_the_permutations(rng):
     assert "points are right" not in found.sentence
 
 
+def test_rows_of_symmetric_matrices_are_in_any_order(rng):
+    sizes = np.sort(rng.gamma(2.0, size=(120, 6)))
+    order = rng.permuted(np.tile(np.arange(6), (120, 1)), axis=1)
+    X = sizes[:, :, None] * sizes[:, None, :] + np.eye(6) * sizes[:, :, None]
+    X = np.stack([matrix[np.ix_(rows, rows)] for matrix, rows in zip(X, order, strict=True)])
+    found = discover(X, sizes[:, 5] * sizes[:, 4] - sizes[:, 0], refine=False)
+    assert {trial.orbit.group.name for trial in found.trials if trial.orbit.group} == {"permutation"}
+    assert found.best.label.startswith("permutation mode=rows_columns, noisy_sort sigma=")
+
+
+def test_clouds_have_an_invariant_encoder():
+    data = orbit.Shapes(n_points=20, per_class=25).load(0)
+    found = discover(data.X_train, data.y_train, refine=False)
+    assert found.settings == {"group": {"name": "identity"}, "encoder": {"name": "point_pairs"}}
+    assert found.sentence.startswith("encoder=point_pairs helps: the leave-one-out error is")
+    assert found.orbit.group is None
+    labels = [label.get_text() for label in found.plot().axes[0].get_yticklabels()]
+    assert labels[0] == "encoder=point_pairs"
+    assert "identity" in labels
+
+
 def test_errors_are_those_of_the_exact_averaged_kernel(rng):
     X = rng.standard_normal((40, 6))
     y = X[:, 0] * X[:, 5] + 0.3 * rng.standard_normal(40)
@@ -98,7 +119,7 @@ def test_too_few_points_are_refused(rng):
 
 
 def test_an_orbit_can_be_moved_further_or_less_far():
-    orbits = candidates((8, 8), [orbit.SmallMoves(), Rotation(), orbit.Affine(), orbit.Dihedral()])
+    orbits = candidates(np.zeros((1, 8, 8)), [orbit.SmallMoves(), Rotation(), orbit.Affine(), orbit.Dihedral()])
     labels = [repr(one.group) if one.distribution is None else repr(one.distribution) for one in orbits]
     assert labels[:5] == [
         "SmallMoves()",
@@ -112,8 +133,9 @@ def test_an_orbit_can_be_moved_further_or_less_far():
 
 @pytest.mark.parametrize("shape", [(32,), (8, 8), (8, 8, 3), (8, 8, 8), (10, 3)])
 def test_all_candidates_act_on_the_points(rng, shape):
-    for each in candidates(shape):
-        assert each.fit(rng.standard_normal((2, *shape))).weights_.sum() == pytest.approx(1)
+    X = rng.standard_normal((2, *shape))
+    for each in candidates(X):
+        assert each.fit(X).weights_.sum() == pytest.approx(1)
 
 
 def test_the_figure_has_a_bar_for_each_group_and_a_moved_point(rng):

@@ -1,10 +1,11 @@
-"""The orbits that are tried on points of a shape."""
+"""The orbits, and the invariant encoders, that are tried."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from orbit.core.component import Component
@@ -12,43 +13,74 @@ from orbit.core.errors import InputError
 from orbit.core.grid import grid_axes
 from orbit.distributions import ProductDistribution
 from orbit.distributions.base import Distribution
+from orbit.encoders import Encoder
 from orbit.groups import Group, ProductGroup
 from orbit.orbits import Orbit
 from orbit.registry import available, get
+from orbit.representations import is_symmetric
 
-# Finite groups up to this order are listed; of larger ones so many elements are drawn.
+# Finite groups up to this order are listed; of larger ones, and of permutations by noise, so many elements are drawn.
 _LISTED = 128
 
 # Widths of q that are tried, as multiples of the default one.
 _WIDTHS = (0.5, 2.0)
 
 
-def candidates(shape: tuple[int, ...], groups: Iterable[Group] | None = None, widths: bool = True) -> list[Orbit]:
-    """The orbits of every group that acts on points of a shape, with several widths of q.
+def candidates(X: np.ndarray, groups: Iterable[Group] | None = None, widths: bool = True) -> list[Orbit]:
+    """The orbits of every group that acts on points (n, *shape), with its q and several widths of each.
 
-    >>> sorted({orbit.group.name for orbit in candidates((3,))})
+    >>> sorted({orbit.group.name for orbit in candidates(np.zeros((1, 3)))})
     ['amplitude', 'cyclic', 'offset', 'orthogonal', 'permutation', 'reflection', 'time_warp']
     """
+    shape, axes = X.shape[1:], _axes(X)
     if groups is None:
         classes: list[Any] = [get("group", name) for name in available("group")]
-        compared = [cls for cls in classes if cls.compared_on in (None, grid_axes(shape))]
-        groups = [group for cls in compared for group in cls.variants(shape) if _acts_on(group, shape)]
+        compared = [cls for cls in classes if axes in cls.compared_on]
+        groups = [group for cls in compared for group in cls.variants(shape) if _takes(group, shape)]
     orbits = [_orbit(group, None, shape) for group in groups]
+    if axes == 0:
+        orbits += [_orbit(group, q, shape) for group in groups for q in _of_unordered(group, X)]
     if not widths:
         return orbits
     return [each for orbit in orbits for each in (orbit, *(scaled(orbit, shape, width) for width in _WIDTHS)) if each]
 
 
-def _acts_on(group: Group, shape: tuple[int, ...]) -> bool:
+def invariant_encoders(shape: tuple[int, ...]) -> list[Encoder]:
+    """The encoders of points of a shape that are tried beside groups.
+
+    >>> invariant_encoders((30, 3)), invariant_encoders((28, 28))
+    ([PointPairs()], [])
+    """
+    classes: list[Any] = [get("encoder", name) for name in available("encoder")]
+    return [encoder for cls in classes for encoder in cls.variants(shape) if _takes(encoder, shape)]
+
+
+def _axes(X: np.ndarray) -> int:
+    """The number of axes of time or space of points; none for symmetric matrices, whose rows are in any order."""
+    is_square = X.ndim == 3 and X.shape[1] == X.shape[2]
+    return 0 if is_square and is_symmetric(X) else grid_axes(X.shape[1:])
+
+
+def _of_unordered(group: Group, X: np.ndarray) -> list[Distribution]:
+    classes: list[Any] = [get("distribution", name) for name in available("distribution")]
+    return [q for cls in classes for q in cls.of_unordered(group, X)]
+
+
+def _takes(part: Group | Encoder, shape: tuple[int, ...]) -> bool:
     try:
-        group.check_shape(shape)
+        part.check_shape(shape)
     except InputError:
         return False
     return True
 
 
 def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...]) -> Orbit:
-    """The orbit of a group on points of a shape; small finite groups are listed, of large ones elements are drawn."""
+    """The orbit of a group on points of a shape; small finite groups are listed, of large ones elements are drawn.
+
+    Of elements that depend on the point many are drawn: no rule for them is better than chance.
+    """
+    if q is not None and q.data_dependent:
+        return Orbit(group, q, _LISTED)
     order = group.for_shape(shape).order
     if q is not None or order is None or order <= group.default_size:
         return Orbit(group, q)

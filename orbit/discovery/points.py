@@ -57,10 +57,13 @@ class Points:
     encoder: Encoder
     seed: int
 
-    def trial(self, orbit: Orbit, multiples: float | np.ndarray) -> Trial:
-        """The errors with an orbit, at the best of given lengthscales, or of those in steps from a given one."""
+    def trial(self, orbit: Orbit, multiples: float | np.ndarray, encoder: Encoder | None = None) -> Trial:
+        """The errors with an orbit, at the best of given lengthscales, or of those in steps from a given one.
+
+        ``encoder`` takes the place of the one that all other trials have.
+        """
         start = time.perf_counter()
-        moved, weights, unit = self._moved(clone(orbit).set_params(random_state=self.seed))
+        moved, weights, unit = self._moved(clone(orbit).set_params(random_state=self.seed), encoder or self.encoder)
         landmarks, shares = self._copies(moved, weights)
         tried: dict[float, np.ndarray] = {}
         waiting = set(np.atleast_1d(multiples))
@@ -70,18 +73,18 @@ class Points:
             best = min(tried, key=lambda multiple: self._errors(tried[multiple]).mean())
             waiting = {best / 2, best * 2} & set(MULTIPLES) - set(tried)
         right = tried[best].argmax(1) == self.targets.argmax(1) if self.of_classes else None
-        return Trial(orbit, self._errors(tried[best]), right, best, time.perf_counter() - start)
+        return Trial(orbit, self._errors(tried[best]), right, best, time.perf_counter() - start, encoder)
 
     def _errors(self, predicted: np.ndarray) -> np.ndarray:
         return np.square(predicted - self.targets).sum(1)
 
-    def _moved(self, orbit: Orbit) -> tuple[Tensor, np.ndarray, float]:
+    def _moved(self, orbit: Orbit, encoder: Encoder) -> tuple[Tensor, np.ndarray, float]:
         """Vectors of all moved points, shape (r, n, d), the weights of the elements, and the median distance."""
         from sklearn.decomposition import PCA
 
         orbit.fit(self.X)
         some = random_orbit_points(orbit, self.X, _FITTED, self.seed)
-        encode = clone(self.encoder).fit(some, self.seed).encode
+        encode = clone(encoder).fit(some, self.seed).encode
         vectors = encode(torch.from_numpy(some)).numpy()
         components = PCA(min(_COMPONENTS, *vectors.shape), random_state=self.seed).fit(vectors)
         points, elements = torch.from_numpy(self.X), range(len(orbit.weights_))
@@ -106,8 +109,11 @@ class Points:
         return left_out(sums[:, pivots] @ root.T, self.targets, self.clusters)[0]
 
     def p_value(self, one: Trial, two: Trial) -> float:
-        """The two-sided p of the paired t test of errors, summed over clusters; 1 for equal errors."""
-        differences = np.bincount(self.clusters, one.errors - two.errors)
+        """The two-sided p of the paired t test of absolute errors, summed over clusters; 1 for equal errors.
+
+        A few points with large errors, which energies of molecules have, decide the variance of squared errors.
+        """
+        differences = np.bincount(self.clusters, np.sqrt(one.errors) - np.sqrt(two.errors))
         return float(np.nan_to_num(stats.ttest_1samp(differences, 0.0).pvalue, nan=1.0))
 
     def falls(self, trial: Trial, other: Trial) -> bool:

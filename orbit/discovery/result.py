@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from orbit.discovery.sections import brief, brief_q, section
+from orbit.encoders import Encoder
+from orbit.groups import Identity
 from orbit.orbits import Orbit
 from orbit.plots.ranking import ranking
 
@@ -35,9 +37,11 @@ class Trial:
         Which points are classified rightly; None for regression.
     multiple : float
         The lengthscale as a multiple of the median distance of the points.
+    encoder : Encoder or None
+        An invariant encoder that was tried; None is the one of all other trials.
     p : float
         The probability of a difference from the identity at least as large by chance, by the paired t test of the
-        errors, after Holm's correction for the number of trials.
+        absolute errors, after Holm's correction for the number of trials.
     """
 
     orbit: Orbit
@@ -45,6 +49,7 @@ class Trial:
     right: np.ndarray | None = field(repr=False)
     multiple: float
     seconds: float
+    encoder: Encoder | None = None
     p: float = 1.0
 
     @property
@@ -53,20 +58,19 @@ class Trial:
 
     @property
     def is_identity(self) -> bool:
-        return self.orbit.group is None
+        return self.orbit.group is None and self.encoder is None
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
-        """Sections of a configuration with this orbit: its group and, if it is not the group's default, its q."""
-        parts = {"group": self.orbit.group, "distribution": self.orbit.distribution}
-        return {kind: section(part) for kind, part in parts.items() if part is not None} or {
-            "group": {"name": "identity"}
-        }
+        """Sections of a configuration: the group and, if they are not the defaults, its q and the encoder."""
+        parts = {"distribution": self.orbit.distribution, "encoder": self.encoder}
+        given = {kind: section(part) for kind, part in parts.items() if part is not None}
+        return {"group": section(self.orbit.group or Identity())} | given
 
     @property
     def group(self) -> str:
-        """The group in a few words."""
-        return brief(self.settings["group"])
+        """The group, or the invariant encoder, in a few words."""
+        return f"encoder={brief(section(self.encoder))}" if self.encoder else brief(self.settings["group"])
 
     @property
     def q(self) -> str:
@@ -112,7 +116,7 @@ class Discovery:
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
-        """The sections of a configuration with the best orbit: its group and, unless it is the default, its q."""
+        """The sections of a configuration with the best orbit: see :attr:`Trial.settings`."""
         return self.best.settings
 
     def helps(self, trial: Trial) -> bool:
@@ -151,9 +155,10 @@ class Discovery:
                 f"({plain.error:.3g} without a group{closest})."
             )
         gains, losses = self.changes(best)
+        what = best.label if best.encoder else f"Averaging over {best.label}"
         points = f"; {gains} points are right only with it, {losses} only without" if gains + losses else ""
         return (
-            f"Averaging over {best.label} helps: the leave-one-out error is {best.error:.3g} with it, "
+            f"{what} helps: the leave-one-out error is {best.error:.3g} with it, "
             f"{plain.error:.3g} without (p {best.p:.1g}){points}."
         )
 
@@ -165,7 +170,7 @@ class Discovery:
 
         Without ``ax`` also the example, moved along the best orbit.
         """
-        of_groups = {repr(type(trial.orbit.group)): trial for trial in reversed(self.trials)}
+        of_groups = {(type(trial.orbit.group), type(trial.encoder)): trial for trial in reversed(self.trials)}
         shown = sorted(of_groups.values(), key=lambda trial: trial.error)
         differences = [trial.errors - self.identity.errors for trial in shown]
         return ranking(

@@ -8,7 +8,7 @@ from typing import Any
 
 from orbit.core.progress import Progress
 from orbit.data.base import Task
-from orbit.discovery.candidates import candidates, n_widths, product_of, scaled
+from orbit.discovery.candidates import candidates, invariant_encoders, n_widths, product_of, scaled
 from orbit.discovery.points import MULTIPLES, Points, sampled
 from orbit.discovery.result import Discovery, Trial
 from orbit.encoders import Encoder
@@ -38,8 +38,9 @@ def discover(
 
     The model is least squares with a Gaussian kernel of the main principal components, averaged over each group's
     orbit; its regularisation and lengthscale are chosen for each orbit, and for none, by the same leave-one-out error.
-    An orbit helps if its errors are lower than those without, by more than 5 % and by a paired t test, after Holm's
-    correction for all orbits tried.
+    An orbit helps if its mean square error is lower than that without, by more than 5 %, and its absolute errors are by
+    a paired t test, after Holm's correction for all orbits tried. Encoders that are invariant to a group of which no
+    short orbit is an average are tried too, such as ``point_pairs`` for clouds.
 
     Parameters
     ----------
@@ -52,9 +53,10 @@ def discover(
     clusters : array, shape (n,), or None
         The cluster of each point, such as the patient it comes from: points of one are left out together.
     encoder : Encoder or None
-        Maps a moved point to the vector that the kernel takes; None takes the point itself.
+        Maps a moved point to the vector that the kernel takes; None takes the point itself, or an invariant encoder.
     groups : iterable of Group or None
-        None: all registered groups that act on points of the shape, with :meth:`Group.variants`.
+        None: all registered groups that act on points of the shape, with :meth:`Group.variants`, and invariant
+        encoders. Points that are symmetric matrices are no images.
     max_points : int
         Of more points a random sample is used.
     refine : bool
@@ -86,11 +88,13 @@ def discover(
     points = sampled(X, y, task, clusters, encoder, max_points, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about settings that nobody has chosen
-        orbits = candidates(points.X.shape[1:], groups, refine)
+        tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in candidates(points.X, groups, refine)]
+        if groups is None and points.encoder.is_identity:
+            tried += [(Orbit(), encoder) for encoder in invariant_encoders(points.X.shape[1:])]
         trials = [points.trial(Orbit(), MULTIPLES)]
-        with Progress(len(orbits), "groups", progress) as shown:
-            for orbit in orbits:
-                trials.append(points.trial(orbit, trials[0].multiple))
+        with Progress(len(tried), "groups", progress) as shown:
+            for orbit, invariant in tried:
+                trials.append(points.trial(orbit, trials[0].multiple, invariant))
                 shown.step()
         if refine:
             _refine(trials, points)
@@ -101,7 +105,7 @@ def discover(
 def _refine(trials: list[Trial], points: Points) -> None:
     """Add trials of other widths of the best orbit, one at a time, while the error falls."""
     best = min(trials, key=lambda trial: trial.error)
-    if best.is_identity:
+    if best.orbit.group is None:
         return
     for only in range(n_widths(best.orbit)):
         changed = [scaled(best.orbit, points.X.shape[1:], factor, only) for factor in _STEPS]
@@ -111,7 +115,8 @@ def _refine(trials: list[Trial], points: Points) -> None:
 
 def _multiply(trials: list[Trial], points: Points) -> None:
     """Add products of the best groups, greedily, as long as the error falls by more than chance."""
-    ranked = sorted(trials, key=lambda trial: trial.error, reverse=True)
+    averaged = [trial for trial in trials if trial.orbit.group is not None]
+    ranked = sorted(averaged, key=lambda trial: trial.error, reverse=True)
     of_groups = {type(trial.orbit.group): trial for trial in ranked if points.falls(trial, trials[0])}
     factors = sorted(of_groups.values(), key=lambda trial: trial.error)[:_MOST_FACTORS]
     chosen, best = factors[:1], factors[0] if factors else trials[0]

@@ -114,6 +114,18 @@ class Distribution(Component):
         nodes ignore it.
         """
 
+    @classmethod
+    def of_unordered(cls, group: Group, X: np.ndarray) -> list[Distribution]:
+        """Distributions on a group that :func:`orbit.discover` tries on matrices whose rows are in any order.
+
+        They are tried beside the group's default.
+
+        Parameters
+        ----------
+        X : array, shape (n, m, m), of symmetric matrices
+        """
+        return []
+
     def default_size(self, domain: Domain, size: int) -> int:
         """The size of a quadrature if none is given, on a group whose default is ``size``."""
         return size

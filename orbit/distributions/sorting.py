@@ -15,6 +15,9 @@ from orbit.groups.domains import Domain, Permutations, interior
 from orbit.groups.permutation import Permutation
 from orbit.registry import register
 
+# The sigma that is tried, in standard deviations of row norms: the best of 0.05, 0.1 and 0.3 on 300 molecules of QM7.
+_DISCOVERED = 0.1
+
 
 @register("distribution", "noisy_sort")
 class NoisySort(Distribution):
@@ -49,6 +52,12 @@ class NoisySort(Distribution):
 
     def __init__(self, sigma: NonNegativeFloat = 1.0) -> None:
         self.sigma = sigma
+
+    @classmethod
+    def of_unordered(cls, group: Group, X: np.ndarray) -> list[Distribution]:
+        if not cls().accepts(group.domain):
+            return []
+        return [cls(float(f"{_DISCOVERED * np.linalg.norm(X, axis=2).std():.2g}"))]
 
     def accepts(self, domain: Domain) -> bool:
         return isinstance(domain, Permutations) and domain.of == Permutation.ROWS_COLUMNS

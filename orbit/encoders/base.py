@@ -78,6 +78,14 @@ class Encoder(Component):
         # working memory is kept in inference mode; callers outside of inference mode get an ordinary tensor
         return vectors if torch.is_inference_mode_enabled() else vectors.clone()
 
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Encoder]:
+        """The encoders of this class that :func:`orbit.discover` tries on points of a shape, as it tries groups.
+
+        By default none. They are invariant to a group that is too large for orbits.
+        """
+        return []
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise ``InputError`` if points of this shape cannot be encoded."""
 

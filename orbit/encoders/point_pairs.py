@@ -92,6 +92,10 @@ class PointPairs(Encoder):
         self.lengthscale = lengthscale
         self.any_size = any_size
 
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Encoder]:
+        return [cls()] if shape[-1] in (2, 3) else []
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or not 2 <= shape[1] < shape[0]:
             raise self._refuse(shape, "clouds (points, coordinates) of two or more coordinates and more points")

@@ -40,8 +40,9 @@ class Group(Component):
         Whether every element acts linearly. Only then is there an adjoint.
     clouds : bool
         Whether inputs are point clouds, and drawn as such in plots.
-    compared_on : int or None
-        The number of axes of time or space of the points on which :func:`orbit.discover` tries the group; None is any.
+    compared_on : tuple of int
+        The numbers of axes of time or space of the points on which :func:`orbit.discover` tries the group. Symmetric
+        matrices have none: their rows are in any order.
     limits : tuple of str
         Parameters that are proportional to how far its default q moves points, if they define that q.
     default_distribution, default_rule, default_size
@@ -51,7 +52,7 @@ class Group(Component):
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "haar"}
     default_size: ClassVar[int] = 32
-    compared_on: ClassVar[int | None] = None
+    compared_on: ClassVar[tuple[int, ...]] = (1, 2, 3)
     limits: ClassVar[tuple[str, ...]] = ()
 
     @property

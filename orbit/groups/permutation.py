@@ -49,6 +49,7 @@ class Permutation(Reordering):
     ROWS_COLUMNS = "rows and columns"
 
     default_rule = "monte_carlo"
+    compared_on = (0, 1, 2, 3)
 
     def __init__(
         self, mode: Literal["entries", "blocks", "rows_columns"] = "entries", n: PositiveInt | None = None

@@ -25,7 +25,7 @@ class PlanarMap(Resampled):
     error and content that leaves the image. A subclass implements ``_inverse_map``.
     """
 
-    compared_on = 2
+    compared_on = (2,)
 
     @abstractmethod
     def _inverse_map(self, element: np.ndarray) -> np.ndarray:

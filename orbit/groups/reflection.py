@@ -91,7 +91,7 @@ class Dihedral(Reordering):
             [3., 2.]]])
     """
 
-    compared_on = 2
+    compared_on = (2,)
     default_size = 8
 
     def __init__(self, mirror: bool = True) -> None:

@@ -44,7 +44,7 @@ class TimeWarp(AdditiveGroup, Resampled):
     array([0.  , 0.13, 0.3 , 0.56, 1.  ])
     """
 
-    compared_on = 1
+    compared_on = (1,)
     domain = LogScale()
     default_distribution: ClassVar[dict[str, Any]] = {"name": "lognormal", "mean": 0.0, "sigma": 0.2}
     default_size = 16
@@ -126,7 +126,7 @@ class Offset(AdditiveGroup):
            [-2.,  0.,  2.]])
     """
 
-    compared_on = 1
+    compared_on = (1,)
     domain = Line(2, "values")
     default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 0.2}
     default_size = 16

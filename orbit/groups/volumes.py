@@ -48,7 +48,7 @@ class Octahedral(Reordering):
     (24, True)
     """
 
-    compared_on = 3
+    compared_on = (3,)
     default_size = 48
 
     def __init__(self, mirror: bool = False) -> None:
@@ -104,7 +104,7 @@ class Rotation3D(MatrixGroup, Resampled):
     True
     """
 
-    compared_on = 3
+    compared_on = (3,)
     domain = OrthogonalMatrices(_AXES)
     default_size = 64
 
