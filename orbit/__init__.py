@@ -28,7 +28,16 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
     from orbit.approx import *  # noqa: F403
     from orbit.core.models import load, save
     from orbit.data import *  # noqa: F403
-    from orbit.data.read import as_dataset, read_arrays, read_images, read_molecules, read_sounds, read_table
+    from orbit.data.read import (
+        as_dataset,
+        read_arrays,
+        read_fields,
+        read_images,
+        read_molecules,
+        read_sounds,
+        read_table,
+        read_volumes,
+    )
     from orbit.discovery import Discovery, discover
     from orbit.distributions import *  # noqa: F403
     from orbit.encoders import *  # noqa: F403
@@ -63,10 +72,12 @@ __all__ = [
     "learners",
     "load",
     "read_arrays",
+    "read_fields",
     "read_images",
     "read_molecules",
     "read_sounds",
     "read_table",
+    "read_volumes",
     "register",
     "representations",
     "save",
@@ -75,8 +86,8 @@ __all__ = [
 # Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
 _MODULES = {"Discovery": "discovery", "discover": "discovery"}
 _MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
-_READERS = "as_dataset", "read_arrays", "read_images", "read_molecules", "read_sounds", "read_table"
-_MODULES |= dict.fromkeys(_READERS, "data.read")
+_FILES = "arrays", "fields", "images", "molecules", "sounds", "table", "volumes"
+_MODULES |= dict.fromkeys(["as_dataset", *(f"read_{kind}" for kind in _FILES)], "data.read")
 _PACKAGES = (*PACKAGES, "engine", "plots")
 _TWICE = {"Gradients"}
 

@@ -263,7 +263,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     (
         "dataset=images",
         "dataset.resize=[8]",
-        "dataset.resize: expected [height, width] in pixels, or one number for both, found [8]",
+        "dataset.resize: expected [height, width] in pixels, or one number for all, found [8]",
     ),
     ("dataset=images", "dataset.resize=[8,0]", "dataset.resize: expected an integer >= 1 or a list, each item"),
     ("dataset=table", "dataset.path: expected the path of a .csv or .parquet file, found none"),

@@ -5,6 +5,7 @@ from orbit.data.arrays import Arrays
 from orbit.data.base import Dataset, Loader, Points
 from orbit.data.cifar10 import CIFAR10
 from orbit.data.digits import Digits, RotatedDigits
+from orbit.data.fields import Fields
 from orbit.data.images import Images
 from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.molecules import Molecules
@@ -25,6 +26,7 @@ __all__ = [
     "Arrays",
     "Dataset",
     "Digits",
+    "Fields",
     "Images",
     "Loader",
     "LowRankMultitask",

@@ -33,23 +33,24 @@ class Images(LabelledFiles):
 
     Points have shape (height, width) in grey, else (height, width, channels), and values in [0, 1]. PNG, JPEG, WebP,
     BMP, GIF, JPEG 2000 and TIFF files of 8 bits are read by Pillow, other TIFF files by tifffile (``pip install
-    'orbit-kernels[images]'``), FITS files by astropy (``orbit-kernels[astronomy]``).
+    'orbit-kernels[images]'``), FITS files by astropy (``orbit-kernels[astronomy]``), NIfTI and MGH files by nibabel
+    (``orbit-kernels[volumes]``), turned so that their axes go to the right, to the front and up.
 
     Parameters
     ----------
     path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction :
         See :class:`~orbit.data.labelled_files.LabelledFiles`.
-    resize : [height, width], int or None
-        Size that all pictures are resized to, in pixels, one number for squares; None: pictures must have equal sizes,
-        unless they are cropped or padded.
-    crop, pad : [height, width], int or None
+    resize : [height, width], [depth, height, width], int or None
+        Size that all pictures are resized to, in pixels; one number for squares, and for cubes where ``pages`` is
+        ``volume``. None: pictures must have equal sizes, unless they are cropped or padded.
+    crop, pad : [height, width], [depth, height, width], int or None
         Size of the middle of a picture that is kept, and size that a smaller picture is put in the middle of, with
         zeros about it. At most one of ``resize``, ``crop`` and ``pad``.
     channels : {"grey", "rgb", "all"}
         ``all`` are those of the files. Transparent pixels are shown on black.
     pages : {"channels", "volume", "first"}
-        What several pages of a TIFF or planes of a FITS file are: channels, or the depth of points of shape (depth,
-        height, width); ``first`` leaves out all others.
+        What several pages of a TIFF, planes of a FITS or slices of a NIfTI file are: channels, or the depth of points
+        of shape (depth, height, width); ``first`` leaves out all others. ``dataset=volumes`` is ``volume``.
     scale : {"range", "percentile", "each", "none"}
         ``range`` divides integers by the largest number of as many bits (8, 10, 12, 14, 16, 24 or 32) as the largest of
         all training pictures has, and maps the smallest and largest float to 0 and 1, unless all are in [0, 1].
@@ -101,8 +102,9 @@ class Images(LabelledFiles):
         super().check()
         given = {name: size for name in ("resize", "crop", "pad") if (size := getattr(self, name)) is not None}
         for name, size in given.items():
-            if isinstance(size, list) and len(size) != 2:
-                raise self.wrong(name, "[height, width] in pixels, or one number for both")
+            if isinstance(size, list) and len(size) not in ((2, 3) if self.pages == "volume" else (2,)):
+                sides = "[depth, height, width]" if self.pages == "volume" else "[height, width]"
+                raise self.wrong(name, f"{sides} in pixels, or one number for all")
         if len(given) > 1:
             raise InputError(f"dataset.{', '.join(given)}: expected at most one of resize, crop and pad")
 
@@ -118,7 +120,7 @@ class Images(LabelledFiles):
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         size = self.resize or self.crop or self.pad
         if size is not None:
-            self._check_memory(len(files), _pair(size))  # before a picture of that size is made
+            self._check_memory(len(files), self._sides(size))  # before a picture of that size is made
         shape = tuple(form["shape"]) if form else self._first(files).shape
         self._check_memory(len(files), shape)
         X = np.empty((len(files), *shape), dtype=np.float32)
@@ -152,19 +154,23 @@ class Images(LabelledFiles):
         size, wanted = (" x ".join(map(str, shape)) for shape in (found, expected))
         if fitted:
             return f"{file} has {size} pixels, the model was fitted to {wanted}; resize it"
-        height, width = expected[self.pages == "volume" :][:2]
-        advice = f"set dataset.resize, dataset.crop or dataset.pad, e.g. dataset.resize=[{height},{width}]"
+        sides = ",".join(map(str, expected[: 3 if self.pages == "volume" else 2]))
+        advice = f"set dataset.resize, dataset.crop or dataset.pad, e.g. dataset.resize=[{sides}]"
         return f"{file} has {size} pixels, others have {wanted}; {advice}"
 
     def _picture(self, file: Path) -> np.ndarray:
         """The values of a picture of the size that was asked for, as they are stored."""
         stack = read_picture(file, self.channels, self.pages)
         if self.resize is not None:
-            stack = _resized(stack, _pair(self.resize))
+            stack = _resized(stack, self._sides(self.resize))
         if self.crop is not None or self.pad is not None:
-            stack = _in_the_middle(stack, _pair(self.crop or self.pad or []), file, cut=self.crop is not None)
+            stack = _in_the_middle(stack, self._sides(self.crop or self.pad or []), file, cut=self.crop is not None)
         picture = stack if self.pages == "volume" else stack[0]
         return picture[..., 0] if picture.shape[-1] == 1 else picture
+
+    def _sides(self, size: Size) -> list[int]:
+        """The sides of a picture or a volume, for which one number may stand."""
+        return [size] * (3 if self.pages == "volume" else 2) if isinstance(size, int) else size
 
     def _fitted_scale(self, X: np.ndarray, train: np.ndarray) -> dict[str, Any]:
         if self.scale in ("none", "each"):
@@ -206,36 +212,35 @@ def _stretch(X: np.ndarray, low: list[float], high: list[float]) -> None:
     np.clip(X, 0, 1, out=X)
 
 
-def _pair(size: Size) -> list[int]:
-    """Height and width, which one number stands for."""
-    return [size, size] if isinstance(size, int) else size
-
-
 def _resized(stack: np.ndarray, size: list[int]) -> np.ndarray:
-    """A picture of another height and width, in the same type, without values beyond those that it has."""
-    out = np.empty((len(stack), *size, stack.shape[-1]), stack.dtype)
+    """A picture of another size, in the same type, without values beyond those that it has."""
+    out = np.empty((len(stack), *size[-2:], stack.shape[-1]), stack.dtype)
     for depth, plane in enumerate(stack):
         for channel in range(plane.shape[-1]):
-            image = Image.fromarray(plane[..., channel].astype(np.float32))
-            values = np.asarray(image.resize((size[1], size[0]), Image.Resampling.LANCZOS))
-            values = values.round() if stack.dtype.kind in "iu" else values
-            out[depth, ..., channel] = values.clip(plane.min(), plane.max())
-    return out
+            out[depth, ..., channel] = _resampled(plane[..., channel], size[-2:])
+    if len(size) == 2 or size[0] == len(stack):
+        return out
+    return _resampled(out.reshape(len(stack), -1), [size[0], out[0].size]).reshape(size[0], *out.shape[1:])
+
+
+def _resampled(plane: np.ndarray, size: list[int]) -> np.ndarray:
+    image = Image.fromarray(plane.astype(np.float32))
+    values = np.asarray(image.resize((size[1], size[0]), Image.Resampling.LANCZOS))
+    return (values.round() if plane.dtype.kind in "iu" else values).clip(plane.min(), plane.max()).astype(plane.dtype)
 
 
 def _in_the_middle(stack: np.ndarray, size: list[int], file: Path, cut: bool) -> np.ndarray:
     """The middle of a picture, or the picture in the middle of zeros."""
-    found = stack.shape[1:3]
+    found = stack.shape[3 - len(size) : 3]
     if any(have < want if cut else have > want for have, want in zip(found, size, strict=True)):
         key, other = ("crop", "smaller") if cut else ("pad", "larger")
-        raise InputError(
-            f"dataset.{key}: {file} has {found[0]} x {found[1]} pixels, {other} than {size[0]} x {size[1]}"
-        )
+        have, wanted = (" x ".join(map(str, sides)) for sides in (found, size))
+        raise InputError(f"dataset.{key}: {file} has {have} pixels, {other} than {wanted}")
     whole, part = (found, size) if cut else (size, found)
-    top, left = ((most - least) // 2 for most, least in zip(whole, part, strict=True))
-    rows, columns = slice(top, top + part[0]), slice(left, left + part[1])
+    starts = [(most - least) // 2 for most, least in zip(whole, part, strict=True)]
+    middle: Any = (..., *(slice(start, start + side) for start, side in zip(starts, part, strict=True)), slice(None))
     if cut:
-        return stack[:, rows, columns]
-    padded = np.zeros((len(stack), *size, stack.shape[-1]), stack.dtype)
-    padded[:, rows, columns] = stack
+        return stack[middle]
+    padded = np.zeros((*stack.shape[: 3 - len(size)], *size, stack.shape[-1]), stack.dtype)
+    padded[middle] = stack
     return padded

@@ -214,7 +214,7 @@ class LabelledFiles(Loader):
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = user_path(path, self.label())
-        if base.is_file() and base.suffix.lower() not in self.suffixes:
+        if base.is_file() and not base.name.lower().endswith(self.suffixes):
             return super()._read_points(path, form)
         files = [base] if base.is_file() else self._of_kind(base.rglob("*"))
         if base.is_dir():
@@ -327,7 +327,7 @@ class LabelledFiles(Loader):
         return {path.name: self._of_kind(path.rglob("*") if self.recursive else path.iterdir()) for path in folders}
 
     def _of_kind(self, paths: Iterable[Path]) -> list[Path]:
-        return sorted(p for p in paths if p.suffix.lower() in self.suffixes and not p.name.startswith("."))
+        return sorted(p for p in paths if p.name.lower().endswith(self.suffixes) and not p.name.startswith("."))
 
     def _check_links(self, folder: Path) -> None:
         """Raise DataFileError for a broken or circular link in a folder, whose files would be left out."""

@@ -1,4 +1,4 @@
-"""Picture files as arrays: what Pillow, tifffile and astropy read."""
+"""Picture files as arrays: what Pillow, tifffile, astropy and nibabel read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orbit.core.errors import DataFileError, InputError
 Channels = Literal["grey", "rgb", "all"]
 Pages = Literal["channels", "volume", "first"]
 
-_TIFF, _FITS = (".tif", ".tiff"), (".fits", ".fit", ".fts")
+_TIFF, _FITS, _NIFTI = (".tif", ".tiff"), (".fits", ".fit", ".fts"), (".nii", ".nii.gz", ".mgz", ".mgh")
 _PILLOW = (
     ".png",
     ".jpg",
@@ -33,7 +33,7 @@ _PILLOW = (
     ".pbm",
 )
 #: Suffixes of the files that are read, in lower case.
-SUFFIXES = _PILLOW + _TIFF + _FITS
+SUFFIXES = _PILLOW + _TIFF + _FITS + _NIFTI
 
 # Parts of red, green and blue in grey (ITU-R 601), as Pillow has them.
 _LUMA = np.array([0.299, 0.587, 0.114])
@@ -48,8 +48,8 @@ def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
     channels : {"grey", "rgb", "all"}
         ``all`` are those of the file. Transparent pixels are shown on black.
     pages : {"channels", "volume", "first"}
-        What several pages of a TIFF or planes of a FITS file are: channels, the depth of a volume, or all but the first
-        are left out.
+        What several pages of a TIFF, planes of a FITS or slices of a NIfTI file are: channels, the depth of a volume,
+        or all but the first are left out.
 
     Returns
     -------
@@ -62,7 +62,8 @@ def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
     InputError
         If it has other channels than grey or red, green and blue, and ``channels`` is not ``all``.
     """
-    reader = next((reader for suffixes, reader in _READERS.items() if file.suffix.lower() in suffixes), _by_pillow)
+    name = file.name.lower()
+    reader = next((reader for suffixes, reader in _READERS.items() if name.endswith(suffixes)), _by_pillow)
     try:
         values, axes = reader(file, channels)
     except DataFileError:
@@ -72,9 +73,8 @@ def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
     stack = _stack(values if values.dtype != bool else values * np.uint8(255), axes, pages)
     if channels != "all":
         if stack.shape[-1] > 1 and not ("S" in axes and stack.shape[-1] in (3, 4)):
-            raise InputError(
-                f"{file} has {stack.shape[-1]} channels, expected grey or colour; set dataset.channels=all"
-            )
+            advice = "set dataset.channels=all" + (" or dataset.pages=volume" if pages == "channels" else "")
+            raise InputError(f"{file} has {stack.shape[-1]} channels, expected grey or colour; {advice}")
         stack = _grey(stack) if channels == "grey" else stack[..., :3].repeat(3 if stack.shape[-1] == 1 else 1, axis=-1)
     return stack
 
@@ -118,10 +118,22 @@ def _by_astropy(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
     return native[..., ::-1, :], "Q" * (found.ndim - 2) + "YX"  # the first row of a FITS image is the lowest
 
 
+def _by_nibabel(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
+    try:
+        import nibabel
+    except ModuleNotFoundError:
+        raise _needs(file, "nibabel", "volumes") from None
+    # axes to the right, to the front and up, whatever the order in the file; then of time
+    values = np.asanyarray(nibabel.as_closest_canonical(nibabel.load(file)).dataobj)
+    values = values.reshape(*values.shape, *[1] * (3 - values.ndim))
+    return values.transpose(2, 1, 0, *range(3, values.ndim)), "QYX" + "C" * (values.ndim - 3)
+
+
 _READERS: dict[tuple[str, ...], Callable[[Path, Channels], tuple[np.ndarray, str]]] = {
     _PILLOW: _by_pillow,
     _TIFF: _by_tifffile,
     _FITS: _by_astropy,
+    _NIFTI: _by_nibabel,
 }
 
 

@@ -51,6 +51,22 @@ def read_images(path: str | None = None, *, random_state: RandomState = 0, **set
     return _read("images", path, random_state, settings)
 
 
+def read_volumes(path: str | None = None, *, random_state: RandomState = 0, **settings: Any) -> Dataset:
+    """Volumes of shape (depth, height, width): :func:`read_images` whose pages or slices are the depth.
+
+    Examples
+    --------
+    >>> import nibabel, numpy as np, orbit, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("cat/1", "cat/2", "owl/1", "owl/2"):
+    ...     (folder / name).parent.mkdir(exist_ok=True)
+    ...     nibabel.save(nibabel.Nifti1Image(np.ones((6, 5, 4), np.int16), np.eye(4)), folder / f"{name}.nii.gz")
+    >>> orbit.read_volumes(folder).X_train.shape
+    (3, 4, 5, 6)
+    """
+    return _read("images", path, random_state, {"pages": "volume", **settings})
+
+
 def read_sounds(path: str | None = None, *, random_state: RandomState = 0, **settings: Any) -> Dataset:
     """Recordings in class folders, or listed in a table; as :func:`read_images`, with the settings of ``Sounds``.
 
@@ -94,6 +110,21 @@ def read_table(path: str, target: str | list[str], *, random_state: RandomState 
     Dataset(table, classification, X_train=float64 (15, 1), ..., test_rows=int64 (5,))
     """
     return _read("table", path, random_state, {"target": target, **settings})
+
+
+def read_fields(path: str, target: str | list[str], *, random_state: RandomState = 0, **settings: Any) -> Dataset:
+    """Variables of a NetCDF, HDF5 or Zarr file; as :func:`read_images`, with the settings of ``Fields``.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np, orbit, tempfile
+    >>> path = tempfile.mkdtemp() + "/mine.h5"
+    >>> with h5py.File(path, "w") as file:
+    ...     file["X"], file["y"] = np.ones((20, 8, 8)), np.arange(20) / 3
+    >>> orbit.read_fields(path, "y").X_train.shape
+    (15, 8, 8)
+    """
+    return _read("fields", path, random_state, {"target": target, **settings})
 
 
 def read_arrays(path: str, *, random_state: RandomState = 0, **settings: Any) -> Dataset:

@@ -306,7 +306,7 @@ def test_files_are_read_as_their_values(tmp_path, suffix, write, stored, setting
             PILLOW,
             GREY,
             {"crop": [3]},
-            r"crop: expected \[height, width\] in pixels, or one number for both, found \[3\]",
+            r"crop: expected \[height, width\] in pixels, or one number for all, found \[3\]",
         ),
     ],
 )
