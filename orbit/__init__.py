@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
         read_fields,
         read_images,
         read_molecules,
+        read_series,
         read_sounds,
         read_table,
         read_volumes,
@@ -75,6 +76,7 @@ __all__ = [
     "read_fields",
     "read_images",
     "read_molecules",
+    "read_series",
     "read_sounds",
     "read_table",
     "read_volumes",
@@ -86,7 +88,7 @@ __all__ = [
 # Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
 _MODULES = {"Discovery": "discovery", "discover": "discovery"}
 _MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
-_FILES = "arrays", "fields", "images", "molecules", "sounds", "table", "volumes"
+_FILES = "arrays", "fields", "images", "molecules", "series", "sounds", "table", "volumes"
 _MODULES |= dict.fromkeys(["as_dataset", *(f"read_{kind}" for kind in _FILES)], "data.read")
 _PACKAGES = (*PACKAGES, "engine", "plots")
 _TWICE = {"Gradients"}

@@ -127,6 +127,21 @@ def read_fields(path: str, target: str | list[str], *, random_state: RandomState
     return _read("fields", path, random_state, {"target": target, **settings})
 
 
+def read_series(path: str, *, random_state: RandomState = 0, **settings: Any) -> Dataset:
+    """Series of the UCR and UEA archives or in tables; as :func:`read_images`, with the settings of ``Series``.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit, pandas as pd, tempfile
+    >>> path = tempfile.mkdtemp() + "/mine.csv"
+    >>> values = pd.DataFrame(np.random.default_rng(0).random((20, 30)))
+    >>> values.assign(label=["cat", "owl"] * 10).to_csv(path, index=False)
+    >>> orbit.read_series(path, target="label").X_train.shape
+    (15, 30)
+    """
+    return _read("series", path, random_state, settings)
+
+
 def read_arrays(path: str, *, random_state: RandomState = 0, **settings: Any) -> Dataset:
     """Arrays ``X`` and ``y`` of an .npz, or of two .npy files; as :func:`read_images`, with the settings of ``Arrays``.
 
