@@ -93,6 +93,7 @@ def test_every_command_is_planned(command, monkeypatch, tmp_path):
     for name in re.findall(r'^@register\("\w+", "(\w+)"\)', text, re.MULTILINE):  # test_readme.py installs it
         given = [word.replace(f",{name}", "") for word in given]
     monkeypatch.chdir(tmp_path)
+    Path("pictures/test/3").mkdir(parents=True)
     for name in ("new.csv", "new.npy"):
         Path(name).touch()
     for loader in orbit.available("dataset"):  # the files of an example need not be here
@@ -168,7 +169,7 @@ def test_the_python_of_a_page_runs(page, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["series", "table", "molecules", "vector_field"])
+@pytest.mark.parametrize("name", ["images", "series", "table", "molecules", "vector_field"])
 def test_a_page_of_start_works_from_its_files_to_its_results(name, run, tmp_path):
     page = DOCS / "start" / f"{name}.md"
     names: dict = {"__name__": "page"}
