@@ -19,8 +19,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from orbit.approx.evidence import MOST_COLUMNS, MOST_ROWS, EvidenceChoice, choose_by_evidence
 from orbit.approx.scales import LANDMARKS, ScaleChoice, choose_lengthscale, field_features, kernel_features, sample_size
 from orbit.core.component import Estimator, check_with_parts, validated_points
+from orbit.core.errors import InputError
 from orbit.core.lru import Lru
 from orbit.core.random import RandomState, generator, spawn
 from orbit.encoders import Encoder, NoEncoder
@@ -57,7 +59,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     encoder : Encoder or None
         Maps moved points to the vectors that the kernel takes; None, as in maps without encoders, takes the points
         themselves.
-    chosen_scale_ : ScaleChoice or None
+    chosen_scale_ : ScaleChoice, EvidenceChoice or None
         The choice of a lengthscale that is ``auto``; None if nothing was chosen.
     structure_ : Structure, GramStructure or None
         What :meth:`transform` attaches to the features; None for plain ones.
@@ -96,7 +98,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     implied_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
     kernel: Kernel | None
     encoder: Encoder | None = None
-    chosen_scale_: ScaleChoice | None = None
+    chosen_scale_: ScaleChoice | EvidenceChoice | None = None
     structure_: Structure | GramStructure | None = None
     orbit: Orbit | None
     engine: Engine | None
@@ -177,7 +179,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     @property
     def uses_targets(self) -> bool:
         """Whether :meth:`fit` depends on targets, because the lengthscale is ``auto``."""
-        return bool(self._parts()[1].has_auto_lengthscale)
+        return self._parts()[1].lengthscale_rule is not None
 
     def n_columns(self, n: int, d: int) -> int:
         """Columns of the features of ``n`` training points of ``d`` numbers, from parameters alone.
@@ -219,16 +221,27 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._cached_routes = deque[Route | None](maxlen=1)
         return X, map_seed
 
-    def _choose_lengthscale(self, X: np.ndarray, y: Any, clusters: Any, seed: int) -> ScaleChoice | None:
-        """Set the lengthscale of ``kernel_`` to the multiple of the median with the smallest leave-one-out error.
+    def _choose_lengthscale(
+        self, X: np.ndarray, y: Any, clusters: Any, seed: int
+    ) -> ScaleChoice | EvidenceChoice | None:
+        """Set the lengthscale of ``kernel_`` to that of the smallest leave-one-out error or the largest evidence.
 
         None, and the median, for a lengthscale that is given, and too few points to tell.
         """
-        if not self.kernel_.has_auto_lengthscale:
+        if (rule := self.kernel_.lengthscale_rule) is None:
             return None
+        engine = clone(self.engine_).set_params(path="auto", progress=False)
+        if rule != "auto" and self._has_simple_gram(rule):
+            n = min(len(X), MOST_ROWS // (X[0].size if isinstance(self.kernel_, FieldKernel) else 1))
+            rows = np.sort(generator(seed).choice(len(X), n, replace=False))
+            points = engine.orbit_points(self.orbit_, X[rows], self.encode)[0]
+            self.kernel_, by_evidence = choose_by_evidence(
+                self.kernel_, points, np.asarray(y)[rows], self._each(rule, X)
+            )
+            return by_evidence
         n = sample_size(len(X), len(self.orbit_.weights_), X[0].size, not self.encoder_.is_identity)
         rows = np.sort(generator(seed).choice(len(X), n, replace=False))
-        points, engine = X[rows], clone(self.engine_).set_params(path="auto", progress=False)
+        points = X[rows]
         targets, clusters = np.asarray(y)[rows], None if clusters is None else np.asarray(clusters)[rows]
         if isinstance(self.kernel_, FieldKernel):
             moved = engine.orbit_points(self.orbit_, points, self.encode)
@@ -238,10 +251,31 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             features = kernel_features(
                 self.kernel_, landmarks, lambda embedding: engine.average(FeatureMap._task(self, embedding, points))[0]
             )
-        choice = choose_lengthscale(self.kernel_, features, targets, clusters)
+        choice = choose_lengthscale(self.kernel_, features, targets, clusters, by_evidence=rule != "auto")
         if choice is not None:
             self.kernel_ = self.kernel_.rescaled(choice.multiple)
         return choice
+
+    def _has_simple_gram(self, rule: str) -> bool:
+        """Whether the kernel matrix is a function of distances of points, each moved by one element or none.
+
+        Raises
+        ------
+        InputError
+            If it is not, and each column should get a lengthscale.
+        """
+        is_simple = len(self.orbit_.weights_) == 1 and self.kernel_.has_profile
+        if rule == "ard" and (not is_simple or isinstance(self.kernel_, FieldKernel)):
+            raise InputError(
+                f"kernel.lengthscale=ard needs group=identity and a kernel with a lengthscale and a derivative, found "
+                f"{self.orbit_.group_.label()} and {self.kernel_.label()}: choose kernel.lengthscale=evidence"
+            )
+        return is_simple
+
+    def _each(self, rule: str, X: np.ndarray) -> bool:
+        """Whether each column gets a lengthscale."""
+        is_table = self.encoder_.is_identity and X.ndim == 2 and X.shape[1] <= MOST_COLUMNS
+        return rule == "ard" or (is_table and X.shape[1] > 1 and not isinstance(self.kernel_, FieldKernel))
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
         """Fit the encoder to moved points; returns the vectors to which the kernel is fitted.

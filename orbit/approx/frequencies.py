@@ -13,6 +13,7 @@ from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.core.threads import threads_for
 from orbit.kernels import Kernel
+from orbit.kernels.column_scales import ScaledColumns
 from orbit.kernels.radial import RadialKernel
 from orbit.registry import register
 
@@ -59,6 +60,8 @@ class Frequencies(Component):
 
     def draw_factored(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> Drawn:
         """The frequencies of ``draw``, as fast factors if the rule gives them."""
+        if isinstance(kernel, ScaledColumns):
+            return self.draw(kernel.base, size, n_features, rng) * kernel.scales
         self.check_kernel(kernel)
         return self._draw(kernel, size, n_features, rng)
 

@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.approx.base import FeatureMap
+from orbit.approx.evidence import EvidenceChoice
 from orbit.approx.frequencies import Frequencies
 from orbit.approx.landmarks import Landmarks
 from orbit.approx.nystrom import Nystrom
@@ -29,11 +30,11 @@ class SecondLayer(TransformerMixin, Component):
 
     Attributes
     ----------
-    chosen_scale_ : ScaleChoice or None
+    chosen_scale_ : ScaleChoice, EvidenceChoice or None
         The choice of a lengthscale that is ``auto``; None if nothing was chosen.
     """
 
-    chosen_scale_: ScaleChoice | None = None
+    chosen_scale_: ScaleChoice | EvidenceChoice | None = None
 
     def min_fit_points(self, n: int) -> int:
         """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied."""
@@ -91,7 +92,7 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
 
     Parameters
     ----------
-    lengthscale : float > 0, "auto" or "median"
+    lengthscale : float > 0, "auto", "evidence", "ard" or "median"
         In the units of the features; ``median`` is their median distance, and ``auto`` the multiple of it with the
         smallest leave-one-out error, see :class:`~orbit.kernels.base.LengthscaleKernel`.
     approx : {"rf", "nystrom"}

@@ -15,7 +15,8 @@ from orbit.engine.embedding import Embedding, ProjectedEmbedding
 from orbit.kernels import OperatorKernel
 from orbit.kernels.base import ProjectedKernelValues
 from orbit.kernels.operator_valued import FieldKernel
-from orbit.solvers.left_out import encoded_targets, left_out
+from orbit.solvers.evidence import evidence_of_features
+from orbit.solvers.left_out import encoded_targets, left_out, rows_of
 from orbit.solvers.structure import Structure, StructuredFeatures
 
 # Multiples of the median, from 1/16 to 128. Tried are those in steps of a factor 4, then those a factor 2, and at last
@@ -47,7 +48,9 @@ class ScaleChoice:
     multiple : ``value`` over the first guess
     multiples : ascending array, shape (m,)
     errors : array, shape (m,)
-        Leave-one-out errors as shares of the variance of the targets; NaN where none was computed.
+        Leave-one-out errors as shares of the variance of the targets, or negative log marginal likelihoods; infinite
+        where none was computed.
+    criterion : what was best
     """
 
     name: str
@@ -55,6 +58,7 @@ class ScaleChoice:
     multiple: float
     multiples: np.ndarray
     errors: np.ndarray
+    criterion: str = "leave-one-out error"
 
     @property
     def end(self) -> Literal["smallest", "largest"] | None:
@@ -63,7 +67,7 @@ class ScaleChoice:
         return ends.get(self.multiple)
 
     def __str__(self) -> str:
-        text = f"{self.value:.3g}, {self.multiple:.2g} times the median, by leave-one-out error"
+        text = f"{self.value:.3g}, {self.multiple:.2g} times the median, by {self.criterion}"
         return text if self.end is None else f"{text} (the {self.end} multiple tried)"
 
 
@@ -74,25 +78,38 @@ def sample_size(n: int, orbit_size: int, d: int, encoded: bool) -> int:
     return min(n, max(_FEWEST_POINTS, affordable))
 
 
-def choose_lengthscale(kernel: Any, features: Features, y: np.ndarray, clusters: np.ndarray | None) -> ScaleChoice:
-    """The multiple of a kernel's lengthscale with the smallest leave-one-out error.
+def choose_lengthscale(
+    kernel: Any, features: Features, y: np.ndarray, clusters: np.ndarray | None, by_evidence: bool = False
+) -> ScaleChoice:
+    """The multiple of a kernel's lengthscale with the smallest leave-one-out error, or the largest evidence.
 
     Parameters
     ----------
     kernel : fitted, with the median lengthscale
     features : the features of some points for each of some multiples
     y, clusters : their targets, and their clusters or None, as for ``FeatureMap.fit``
+    by_evidence : whether to maximise the marginal likelihood, which knows no clusters
     """
     targets, _ = encoded_targets(y, together=isinstance(kernel, FieldKernel))
     errors, tried = np.full(len(_MULTIPLES), np.inf), list(range(0, len(_MULTIPLES), _STEPS[0]))
     for finer in (*_STEPS[1:], 0):
         for i, psi in zip(tried, features(_MULTIPLES[tried]), strict=True):
-            predicted, _ = left_out(psi, targets, clusters)
-            errors[i] = np.square(predicted - targets).sum(1).mean()
+            errors[i] = -_evidence(psi, targets) if by_evidence else _left_out_error(psi, targets, clusters)
         best = int(errors.argmin()) if errors.min() < errors[_OF_MEDIAN] else _OF_MEDIAN
         tried = [i for i in (best - finer, best + finer) if 0 <= i < len(errors)]
     multiple = float(_MULTIPLES[best])
-    return ScaleChoice("lengthscale", multiple * kernel.lengthscale_, multiple, _MULTIPLES, errors)
+    criterion = "marginal likelihood" if by_evidence else "leave-one-out error"
+    return ScaleChoice("lengthscale", multiple * kernel.lengthscale_, multiple, _MULTIPLES, errors, criterion)
+
+
+def _left_out_error(psi: Any, targets: np.ndarray, clusters: np.ndarray | None) -> float:
+    predicted, _ = left_out(psi, targets, clusters)
+    return float(np.square(predicted - targets).sum(1).mean())
+
+
+def _evidence(psi: Any, targets: np.ndarray) -> float:
+    targets = targets - targets.mean(0)
+    return evidence_of_features(*rows_of(psi, targets)) if targets.any() else 0.0
 
 
 class _SharedProjections(ProjectedKernelSums):

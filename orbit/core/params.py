@@ -59,7 +59,7 @@ LARGEST_NUMBER = 1e100
 PositiveInt = Annotated[int, Range(low=1)]
 PositiveFloat = Annotated[float, Range(low=0.0, open_low=True)]
 NonNegativeFloat = Annotated[float, Range(low=0.0)]
-Lengthscale = PositiveFloat | Literal["auto", "median"]
+Lengthscale = PositiveFloat | Literal["auto", "evidence", "ard", "median"]
 Fraction = Annotated[float, Range(low=0.0, high=1.0, open_low=True, open_high=True)]
 
 
@@ -256,7 +256,7 @@ def describe(annotation: Any) -> str:
     """The values that an annotation allows, in words.
 
     >>> describe(Lengthscale | None)
-    "a finite number > 0 or one of 'auto', 'median' or null"
+    "a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median' or null"
     """
     return " or ".join(_describe_one(option) for option in _alternatives(annotation))
 

@@ -22,7 +22,7 @@ class Gaussian(RadialKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, "auto" or "median"
+    lengthscale : float > 0, "auto", "evidence", "ard" or "median"
 
     Examples
     --------
@@ -35,8 +35,8 @@ class Gaussian(RadialKernel):
 
     spectral_moments = math.inf
 
-    def signature(self, delta: Tensor) -> Tensor:
-        return (-delta.square().sum() / (2 * self.lengthscale_**2)).exp()
+    def profile(self, t: Tensor) -> Tensor:
+        return (-0.5 * t).exp()
 
     def coefficient(self) -> float:
         return -0.5

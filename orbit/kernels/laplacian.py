@@ -29,7 +29,7 @@ class Laplacian(LengthscaleKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, "auto" or "median"
+    lengthscale : float > 0, "auto", "evidence", "ard" or "median"
         ``median`` is the median L1 distance.
 
     References
@@ -49,6 +49,13 @@ class Laplacian(LengthscaleKernel):
     distance_order: ClassVar[float] = 1.0
 
     spectral_moments = 1.0  # Cauchy
+
+    @property
+    def has_profile(self) -> bool:
+        return True
+
+    def profile(self, t: Tensor) -> Tensor:
+        return (-t).exp()
 
     def coefficient(self) -> float:
         return -1.0

@@ -34,7 +34,7 @@ class Matern(ScaleMixtureKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, "auto" or "median"
+    lengthscale : float > 0, "auto", "evidence", "ard" or "median"
     nu : float in [0.25, 50]
         Smoothness. 0.5, 1.5 and 2.5 have closed forms; other values take the
         Bessel function in float64 on the CPU, which is ten to a hundred times slower.
@@ -60,12 +60,16 @@ class Matern(ScaleMixtureKernel):
     def spectral_moments(self) -> float:
         return 2 * self.nu
 
-    def signature(self, delta: Tensor) -> Tensor:
-        if self.nu not in (1.5, 2.5):
-            return super().signature(delta)
+    @property
+    def has_profile(self) -> bool:
+        return self.nu in (0.5, 1.5, 2.5)
+
+    def profile(self, t: Tensor) -> Tensor:
+        if not self.has_profile:
+            return super().profile(t)
         # an offset, because the square root is not differentiable at zero; a smaller one would lose over eight digits
-        r = (delta.square().sum() * (2 * self.nu / self.lengthscale_**2) + _TINY_SQUARE).sqrt()
-        return (1 + r + (r.square() / 3 if self.nu == 2.5 else 0)) * (-r).exp()
+        r = (2 * self.nu * t + _TINY_SQUARE).sqrt()
+        return (1 + r * (self.nu > 1) + (r.square() / 3 if self.nu == 2.5 else 0)) * (-r).exp()
 
     def coefficient(self) -> float:
         return 2 * self.nu
@@ -83,7 +87,7 @@ class Exponential(ScaleMixtureKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, "auto" or "median"
+    lengthscale : float > 0, "auto", "evidence", "ard" or "median"
 
     Examples
     --------
@@ -95,6 +99,9 @@ class Exponential(ScaleMixtureKernel):
     """
 
     spectral_moments = 1.0  # Cauchy
+
+    def profile(self, t: Tensor) -> Tensor:
+        return (-(t + _TINY_SQUARE).sqrt()).exp()
 
     def against(self, B: Tensor) -> KernelValues:
         return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=0.5))

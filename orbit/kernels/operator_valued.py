@@ -19,6 +19,7 @@ import torch
 from scipy.sparse.csgraph import laplacian
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from orbit.core.component import Component
 from orbit.core.errors import DataFileError, InputError, of_part
@@ -38,7 +39,7 @@ class OperatorKernel(Component):
     ----------
     base : Kernel or None
         The scalar kernel; None is Gaussian.
-    lengthscale : float > 0, "auto", "median" or None
+    lengthscale : float > 0, "auto", "evidence", "median" or None
         Lengthscale of the scalar kernel in place of its own, in the units of the represented data; None keeps its own.
 
     Attributes
@@ -66,7 +67,7 @@ class OperatorKernel(Component):
         ----------
         base : str or mapping
             The scalar kernel: its name, or a section ``{name: matern, nu: 2.5}``.
-        lengthscale : float > 0, "auto" or "median"
+        lengthscale : float > 0, "auto", "evidence", "ard" or "median"
             Lengthscale of the scalar kernel, unless its section has one, in the units of the represented data.
         """
         section = {"name": base} if isinstance(base, str) else base
@@ -119,14 +120,23 @@ class OperatorKernel(Component):
         return self._fitted_base().lengthscale_
 
     @property
-    def has_auto_lengthscale(self) -> bool:
-        """As :attr:`orbit.kernels.Kernel.has_auto_lengthscale`, of the scalar kernel."""
-        return self.base_kernel().has_auto_lengthscale
+    def lengthscale_rule(self) -> str | None:
+        """As :attr:`orbit.kernels.Kernel.lengthscale_rule`, of the scalar kernel."""
+        return self.base_kernel().lengthscale_rule
+
+    @property
+    def has_profile(self) -> bool:
+        """As :attr:`orbit.kernels.Kernel.has_profile`, of the scalar kernel."""
+        return self.base_kernel().has_profile
 
     def rescaled(self, multiple: float) -> Self:
         """As :meth:`orbit.kernels.Kernel.rescaled`."""
+        return self.with_base(self._fitted_base().rescaled(multiple))
+
+    def with_base(self, base: Kernel) -> Self:
+        """A copy of the fitted kernel with another fitted scalar kernel."""
         kernel = copy.copy(self)
-        kernel.base_ = self._fitted_base().rescaled(multiple)
+        kernel.base_ = base
         return kernel
 
     def metrics(self) -> dict[str, float]:
@@ -318,9 +328,19 @@ class FieldKernel(OperatorKernel):
         return np.sqrt(a) * along + np.sqrt(b) * (lengths * np.eye(d) - along)
 
     def signatures(self, delta: np.ndarray) -> np.ndarray:
+        lengthscale = self._fitted_base().lengthscale_
+        return self.blocks(torch.tensor(delta, dtype=torch.float64) / lengthscale).detach().numpy() / lengthscale**2
+
+    def blocks(self, u: Tensor) -> Tensor:
+        """l^2 K0(l u) for the lengthscale l and u, shape ``(m, d)``: shape ``(m, d, d)``, differentiable.
+
+        With k0(l u) = f(|u|^2) the Hessian by u is 2 f' I + 4 f'' u u^T.
+        """
         a, b = self._shares()
-        H = _hessians(self._fitted_base(), np.asarray(delta, dtype=np.float64))
-        return (b - a) * H - b * np.trace(H, axis1=1, axis2=2)[:, None, None] * np.eye(H.shape[1])
+        identity = torch.eye(u.shape[1], dtype=u.dtype)
+        first, second = (values[:, None, None] for values in _derivatives(self._fitted_base(), u.square().sum(1)))
+        H = 2 * first * identity + 4 * second * u[:, :, None] * u[:, None]
+        return (b - a) * H - b * H.diagonal(dim1=1, dim2=2).sum(1)[:, None, None] * identity
 
 
 @register("kernel", "curl_free")
@@ -383,14 +403,12 @@ class Helmholtz(FieldKernel):
         return self.curl_free_share, 1 - self.curl_free_share
 
 
-def _hessians(base: Kernel, delta: np.ndarray) -> np.ndarray:
-    """Hessians of k0, shape ``(m, d, d)``: in closed form for the Gaussian, otherwise by automatic differentiation."""
-    if isinstance(base, Gaussian):
-        squared = base.lengthscale_**2
-        values = np.exp(-np.square(delta).sum(1) / (2 * squared))[:, None, None]
-        return values * (delta[:, :, None] * delta[:, None] / squared - np.eye(delta.shape[1])) / squared
-    hessian = torch.func.vmap(torch.func.hessian(base.signature))
-    return hessian(torch.from_numpy(np.array(delta))).numpy()
+def _derivatives(base: Kernel, t: Tensor) -> tuple[Tensor, Tensor]:
+    """f'(t) and f''(t) of the kernel's profile, differentiable."""
+    t = t if t.requires_grad else t.requires_grad_()
+    (first,) = torch.autograd.grad(base.profile(t).sum(), t, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), t, create_graph=True)
+    return first, second
 
 
 def _unit_diagonal(A: np.ndarray) -> np.ndarray:

@@ -163,6 +163,10 @@ class RadialKernel(LengthscaleKernel):
     is_zonal: ClassVar[bool] = True
     is_rotation_invariant: ClassVar[bool] = True
 
+    @property
+    def has_profile(self) -> bool:
+        return True
+
     @abstractmethod
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         """The inverse distribution function of the scale s, elementwise; may be reversed, ``u -> 1 - u``."""

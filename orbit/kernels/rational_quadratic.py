@@ -29,7 +29,7 @@ class RationalQuadratic(ScaleMixtureKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, "auto" or "median"
+    lengthscale : float > 0, "auto", "evidence", "ard" or "median"
     alpha : float in [0.001, 1e12]
         Weight of the tails: nearly Gaussian if large, heavy tails if small.
 
@@ -52,8 +52,8 @@ class RationalQuadratic(ScaleMixtureKernel):
 
     spectral_moments = math.inf
 
-    def signature(self, delta: Tensor) -> Tensor:
-        return (1 + delta.square().sum() / (2 * self.alpha * self.lengthscale_**2)) ** -self.alpha
+    def profile(self, t: Tensor) -> Tensor:
+        return (-self.alpha * (t / (2 * self.alpha)).log1p()).exp()
 
     def coefficient(self) -> float:
         return 0.5 / self.alpha

@@ -91,6 +91,8 @@ class Learner(Estimator):
         Differences of scores on the path up to this one do not matter: the largest value is chosen.
     takes_tensors : bool
         ``partial_fit`` also takes features as a tensor on the device of its engine, whose values are not checked.
+    auto_lengthscale : str
+        What a run takes for a lengthscale of the kernel that is ``auto``.
     takes_from_kernel : tuple of str
         Names of parameters that a run takes from the kernel where they are None.
     """
@@ -104,6 +106,7 @@ class Learner(Estimator):
     class_weight: ClassWeight = None
     default_path: ClassVar[Sequence[float]] = DEFAULT_PATH
     negligible_score: ClassVar[float] = 0.0
+    auto_lengthscale: ClassVar[str] = "auto"
     takes_from_kernel: ClassVar[tuple[str, ...]] = ()
 
     path_: np.ndarray

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,11 +14,11 @@ from orbit.core.params import PositiveFloat
 from orbit.learners.base import Learner, linear_predictions
 from orbit.learners.targets import Numbers
 from orbit.registry import register
+from orbit.solvers.evidence import Evidence, least_squares
 from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, LeastSquares
 from orbit.solvers.selection import best_of_path
 from orbit.solvers.structure import GramStructure, Independent
-from orbit.solvers.weighted_rows import WeightedRows
 
 
 @register("regressor", "gp")
@@ -77,6 +76,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     default_path = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
     needs_norms = True
     takes_gram = True
+    auto_lengthscale = "evidence"
 
     def __init__(
         self,
@@ -95,8 +95,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         X, y = self._validated(X, y, reset=True)
         self._targets = Numbers(type(self).__name__, y.ndim == 1)
         Y, self._mean, self._scale = self._scaled(self._targets.encode(y))
-        problem = _problem(structure, X, Y, self._path())
-        evidence = _Evidence(problem, Y, self.amplitude)
+        problem = least_squares(structure, X, Y, self._path())
+        evidence = Evidence(problem, Y, self.amplitude)
         self._choose(evidence)
         self.amplitude_ = evidence.amplitude(self.noise_)
         self.log_marginal_likelihood_ = evidence(self.noise_)
@@ -142,7 +142,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         y = np.asarray(y)
         Y, mean, scale = self._scaled(y)
         structure, X = self._accepted(X)
-        problem, X_new = _problem(structure, X, Y, np.sort(path)), np.asarray(X_new)
+        problem, X_new = least_squares(structure, X, Y, np.sort(path)), np.asarray(X_new)
         for noise in path:
             scores = X_new @ (_coefficients(structure, problem, float(noise)) * scale) + mean
             yield scores.reshape(len(scores), *y.shape[1:])
@@ -167,61 +167,16 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         scale[is_constant(scale, mean, Y.dtype)] = 1.0
         return (Y - mean) / scale, mean, scale
 
-    def _choose(self, evidence: _Evidence) -> None:
+    def _choose(self, evidence: Evidence) -> None:
         self.path_ = self._path()
         self.noise_, self.path_scores_ = best_of_path(self.path_, evidence)
         if self.noise is None:
             self.noise_ = evidence.maximised_near(self.noise_, self.path_)
 
 
-def _problem(structure: Independent, X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:
-    """Least squares without intercept, factorised for a path of rho: Cholesky for one, eigenvalues for several."""
-    problem = WeightedRows.of(structure, X, Y, None).problem("none", precise=True)
-    problem.factorise(path / len(X), eigen=len(path) > 1)
-    return problem
-
-
 def _coefficients(structure: Independent, problem: LeastSquares, noise: float) -> np.ndarray:
     """Coefficients of the features; zero for the column of the prior variance."""
     return structure.for_features(*problem.solve(noise / problem.n))[0]
-
-
-class _Evidence:
-    """The log marginal likelihood as a function of rho (Rasmussen and Williams, eq. 2.30)."""
-
-    def __init__(self, problem: LeastSquares, Y: np.ndarray, amplitude: float | None) -> None:
-        self._problem, self._given = problem, amplitude
-        self.n, self.k = Y.shape
-        self._power = float(np.square(Y).sum())
-
-    def __call__(self, noise: float) -> float:
-        n, a, factorisation = self.n, self.amplitude(noise), self._problem.factorisation
-        assert isinstance(factorisation, Eigen | Cholesky)
-        size = len(factorisation.right)
-        determinant = factorisation.log_determinant(noise / n) + size * np.log(n)  # of the second moments or K, + rho I
-        spread = determinant + (n - size) * np.log(noise) + n * np.log(a)
-        return float(-0.5 * (self._quadratic(noise) / a + self.k * (spread + n * np.log(2 * np.pi))))
-
-    def amplitude(self, noise: float) -> float:
-        if self._given is not None:
-            return self._given
-        return self._quadratic(noise) / (self.n * self.k) or 1.0  # 1 if all targets are zero
-
-    def maximised_near(self, noise: float, path: np.ndarray) -> float:
-        """The maximiser between the neighbours of ``noise``, the best value of the path, or that value if better."""
-        i = int(np.searchsorted(path, noise))
-        bounds = np.log(path[max(i - 1, 0)]), np.log(path[min(i + 1, len(path) - 1)])
-        found = float(np.exp(minimize_scalar(lambda log: -self(np.exp(log)), bounds=bounds, method="bounded").x))
-        return found if self(found) > self(noise) else noise
-
-    def _quadratic(self, noise: float) -> float:
-        """y^T (K + rho I)^-1 y, summed over outputs."""
-        factorisation, regularization = self._problem.factorisation, noise / self.n
-        z, right = factorisation.solve(regularization)[0], factorisation.right
-        if isinstance(self._problem, Dual):
-            return float((right * z).sum()) / self.n
-        residual = self._power - self.n * float((z * (right + regularization * z)).sum())
-        return float(np.square(z).sum()) + max(residual, 0.0) / noise
 
 
 class _Variance:

@@ -171,17 +171,24 @@ def left_out(features: Any, Y: np.ndarray, clusters: np.ndarray | None = None) -
     clusters = equal_rows(psi) if clusters is None else np.asarray(clusters)
     if len(np.unique(clusters)) < 2:
         return np.broadcast_to(Y.mean(0), Y.shape), float(DEFAULT_PATH[-1])
+    rows, targets = rows_of(features, Y)
+    clusters = np.repeat(clusters, len(rows) // len(Y))
+    predicted, regularization = _best_of_path(rows, targets, clusters, fit_intercept=not _is_coupled(structure))
+    return predicted.reshape(Y.shape), regularization
+
+
+def rows_of(features: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Features and targets, a row for each point; a row for each output of a point where a kernel couples them."""
+    structure, psi = unpacked(features)
     psi = psi.astype(np.float64)
     if isinstance(structure, GramStructure):
         values, vectors = eigh(structure.gram(psi))
         psi = vectors * np.sqrt(np.maximum(values, 0.0))
     if not _is_coupled(structure):
-        return _best_of_path(psi, Y, clusters, fit_intercept=True)
+        return psi, Y
     assert isinstance(structure, Structure)
-    p, operator = Y.shape[1], structure.operator(Y)
-    rows = operator.dense(psi) if isinstance(operator, Blocks) else psi.reshape(len(Y) * p, -1)
-    predicted, regularization = _best_of_path(rows, Y.reshape(-1, 1), np.repeat(clusters, p), fit_intercept=False)
-    return predicted.reshape(Y.shape), regularization
+    operator, Y = structure.operator(Y), Y.reshape(-1, 1)
+    return operator.dense(psi) if isinstance(operator, Blocks) else psi.reshape(len(Y), -1), Y
 
 
 def _is_coupled(structure: Structure | GramStructure | None) -> bool:

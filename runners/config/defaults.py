@@ -90,6 +90,10 @@ def _learner(config: dict[str, Any]) -> list[str]:
     if config["approx"].get("precomputed", False) is None:
         config["approx"]["precomputed"] = _takes_gram(config)
         filled.append("approx.precomputed")
+    if config["kernel"].get("lengthscale") == "auto":
+        of_learner: Any = orbit.registry.classes("learner", name)[0]
+        config["kernel"]["lengthscale"] = of_learner.auto_lengthscale
+        filled.append("kernel.lengthscale")
     for key in taken_from_kernel(config["kernel"]["name"], name):
         if config["learner"][key] is None and config["kernel"][key] is not None:
             config["learner"][key] = config["kernel"][key]

@@ -32,7 +32,6 @@ from orbit.kernels import (
     RationalQuadratic,
 )
 from orbit.kernels.operator_bounds import operator_uniform_bound, operator_variance_bound
-from orbit.kernels.operator_valued import _hessians
 from orbit.learners import AdaGradRegressor, CGRegressor, SteinRegressor
 from orbit.orbits import Orbit
 from orbit.solvers.structure import GramStructure, StructuredFeatures, structure_of
@@ -144,14 +143,6 @@ def test_signature_at_zero_is_the_second_moment(base, expected):
     """E w w^T: a square root must not spoil the second derivative there."""
     kernel = CurlFree(base, lengthscale=1.0).fit(np.zeros((1, 3)))
     np.testing.assert_allclose(kernel.signatures(np.zeros((1, 3)))[0], expected * np.eye(3), rtol=1e-6)
-
-
-def test_automatic_derivatives_are_the_closed_ones(rng):
-    class Other(Matern):
-        signature = Gaussian.signature
-
-    gaussian, other, delta = Gaussian(0.7).fit(np.zeros((1, 3))), Other(0.7).fit(np.zeros((1, 3))), rng.random((6, 3))
-    np.testing.assert_allclose(_hessians(other, delta), _hessians(gaussian, delta), atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", [*FIELDS, Decomposable()], ids=lambda kernel: kernel.name)

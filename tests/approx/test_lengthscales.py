@@ -1,0 +1,102 @@
+"""lengthscale="evidence" and "ard": chosen by the marginal likelihood of a Gaussian process."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from orbit import (
+    Decomposable,
+    Exact,
+    Gaussian,
+    GaussianProcess,
+    InputError,
+    Laplacian,
+    Matern,
+    Nystrom,
+    OperatorRandomFourier,
+    Orbit,
+    RandomFourier,
+    RationalQuadratic,
+    Rotation,
+)
+from orbit.kernels.column_scales import ScaledColumns
+
+
+@pytest.fixture
+def table(rng):
+    """Three columns, of which the last has no influence and the first the most."""
+    X = rng.uniform(-1, 1, (120, 3))
+    return X, np.sin(4 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * rng.standard_normal(120)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Matern, RationalQuadratic])
+def test_each_column_gets_a_lengthscale(table, kernel):
+    X, y = table
+    found = Exact(kernel("evidence"), random_state=0).fit(X, y)
+    assert found.kernel_.lengthscale_.argsort().tolist() == [0, 1, 2]
+    np.testing.assert_allclose(found.chosen_scale_.value, found.kernel_.lengthscale_)
+    assert "one for each of 3 columns" in str(found.chosen_scale_)
+    fixed = kernel(float(found.kernel_.lengthscale_[0])).fit(X)
+    scaled = X * found.kernel_.lengthscale_[0] / found.kernel_.lengthscale_
+    np.testing.assert_allclose(found.gram(X), fixed.gram(scaled), atol=1e-9)
+
+
+@pytest.mark.parametrize("approx", [RandomFourier, Nystrom])
+def test_approximations_have_the_lengthscales_of_the_exact_kernel(table, approx):
+    X, y = table
+    exact = Exact(Gaussian("evidence"), random_state=0).fit(X, y)
+    psi = approx(Gaussian("evidence"), n_components=1000, random_state=0)
+    features = psi.fit_transform(X, y)
+    np.testing.assert_array_equal(psi.kernel_.lengthscale_, exact.kernel_.lengthscale_)
+    np.testing.assert_allclose(features @ features.T, exact.gram(X), atol=0.02)
+
+
+def test_the_evidence_is_that_of_the_gaussian_process_and_larger_than_the_median_s(table):
+    X, y = table
+    median, chosen = (
+        Exact(Gaussian(rule), residual=True, precomputed=True, random_state=0) for rule in ("median", "ard")
+    )
+    values = [GaussianProcess().fit(phi.fit_transform(X, y), y).log_marginal_likelihood_ for phi in (median, chosen)]
+    assert values[0] + 10 < values[1] == pytest.approx(chosen.chosen_scale_.log_evidence, abs=0.01)
+
+
+def test_points_of_many_columns_get_one_unless_they_are_asked_for(rng):
+    X = rng.standard_normal((60, 45))
+    y = X[:, 0]
+    assert isinstance(Nystrom(Gaussian("evidence"), random_state=0).fit(X, y).kernel_, Gaussian)
+    assert Nystrom(Gaussian("ard"), random_state=0).fit(X, y).kernel_.lengthscale_.argmin() == 0
+
+
+def test_averaged_kernels_get_one(rng):
+    X, turns = rng.random((60, 6, 6)), Orbit(Rotation(), size=4)
+    y = np.square(X).sum((1, 2))
+    phi = Exact(Gaussian("evidence"), turns, random_state=0).fit(X, y)
+    assert "by marginal likelihood" in str(phi.chosen_scale_)
+    assert phi.kernel_.lengthscale_ > Gaussian("median").fit(X).lengthscale_
+    with pytest.raises(InputError, match=r"kernel.lengthscale=ard needs group=identity.*choose kernel.lengthscale=ev"):
+        Exact(Gaussian("ard"), turns).fit(X, y)
+
+
+def test_several_outputs_and_operator_valued_kernels(table):
+    X, y = table
+    phi = OperatorRandomFourier(Decomposable(lengthscale="evidence"), n_components=300, random_state=0)
+    features = np.asarray(phi.fit_transform(X, np.column_stack([y, -y])))
+    exact = phi.kernel_.base_.gram(X)
+    np.testing.assert_allclose(features @ features.T, exact, atol=0.05)
+    assert phi.kernel_.base_.lengthscale_.argmax() == 2
+
+
+def test_equal_targets_keep_the_median(rng):
+    X = rng.standard_normal((20, 3))
+    phi = Nystrom(Gaussian("evidence")).fit(X, np.ones(20))
+    assert phi.kernel_.lengthscale_ == Gaussian("median").fit(X).lengthscale_
+    assert phi.chosen_scale_ is None
+
+
+def test_scaled_columns_keep_what_their_kernel_is():
+    kernel = ScaledColumns(Gaussian(2.0).fit(np.zeros((1, 2))), np.array([1.0, 0.5]))
+    assert kernel.has_spectrum
+    assert not kernel.is_isotropic
+    assert kernel.metrics() == {"kernel/lengthscale": 2.0, "kernel/largest_lengthscale": 4.0}
+    np.testing.assert_array_equal(kernel.rescaled(3.0).lengthscale_, [6.0, 12.0])
