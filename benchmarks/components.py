@@ -1,3 +1,3 @@
 """Importing this module registers the runners of the benchmarks."""
 
-from benchmarks import budget, memory, timing  # noqa: F401
+from benchmarks import archive, budget, memory, timing  # noqa: F401

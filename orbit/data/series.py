@@ -93,7 +93,6 @@ class Series(Loader):
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
     fixed_task = None
-    ignored_keys = {}
     reading = ("columns",)
 
     def __init__(
