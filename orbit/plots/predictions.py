@@ -141,7 +141,7 @@ def reliability(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray, a
 def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str, ink: bool = False) -> Figure | None:
     """The samples with the worst predictions, each with its target and prediction; at most 24.
 
-    For classification the first errors in the order of the data; for regression the samples with the largest
+    For classification errors of all true classes in turn; for regression the samples with the largest
     residuals (root mean square over outputs).
 
     Parameters
@@ -182,15 +182,23 @@ def _above(truth: np.ndarray, predicted: np.ndarray) -> str:
 
 
 def worst_first(y: np.ndarray, predicted: np.ndarray, task: str, standardize: bool = False) -> np.ndarray:
-    """Indices of wrong classes in the order of the data; or of all points, those with the largest residuals first.
+    """Indices of wrong classes, those of all true classes in turn; or of all points, the largest residuals first.
 
     Residuals of several targets are averaged (root mean square), with ``standardize`` in units of each target's
     standard deviation.
     """
     if task == "classification":
-        return np.flatnonzero(predicted != y)
+        return _in_turn(np.flatnonzero(predicted != y), y)
     deviation = y.std(0) if standardize and y.ndim > 1 else np.ones(y.shape[1:])
     return np.argsort(-_mean_square((predicted - y) / np.where(deviation > 0, deviation, 1)), kind="stable")
+
+
+def _in_turn(rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Rows in the order of the data: the first one of each class, the second one of each, and so on."""
+    by_class = rows[np.argsort(y[rows], kind="stable")]
+    _, first, counts = np.unique(y[by_class], return_index=True, return_counts=True)
+    turn = np.arange(len(rows)) - np.repeat(first, counts)
+    return by_class[np.argsort(turn, kind="stable")]
 
 
 def _mean_square(residuals: np.ndarray) -> np.ndarray:  # (n,) or (n, k) -> (n,)

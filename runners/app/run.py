@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed, ranks
 from orbit.core.errors import InputError
+from runners.config.names import data_name
 from runners.config.plan import Plan, plan
 from runners.config.schema import Root
 from runners.experiments.discover import with_discovered_group
@@ -89,7 +90,8 @@ def dry_run(cfg: DictConfig) -> None:
 
 def _fill_in(record: Record, plan_: Plan, runner: Runner, folder: RunFolder) -> None:
     """Record what the run computes, and from which files."""
-    record.config_hash, record.params = plan_.config_hash, plan_.params()
+    record.config_hash = plan_.config_hash
+    record.params = {"data": data_name(plan_.config["dataset"])} | plan_.params()
     runner.plans(plan_)  # an error in the last row is reported before the first is fitted; rows may read other files
     add_fingerprints(record, plan_.all_fingerprints())
     choices = HydraConfig.get().runtime.choices

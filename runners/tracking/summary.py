@@ -149,7 +149,9 @@ def _best_line(jobs: Jobs, metric: str, name: str) -> str:
     settings = ", ".join(f"{key}={_value(record, key)}" for key in _varied(jobs))
     chosen = ", chosen by the test part" if metric.startswith("test/") else ""
     best = f"Best {metric} of {len(jobs)} jobs{f' on {name}' if name else ''}{chosen}: {metrics[metric]:.4g}"
-    return f"{best}, job {record.job}" + (settings and f" ({settings})")
+    equal = sum(other.get(metric) == metrics[metric] for _, other in jobs) - 1
+    others = f", equalled by {equal} other{'s' if equal > 1 else ''}" if equal else ""
+    return f"{best}, job {record.job}" + (settings and f" ({settings})") + others
 
 
 def _figure(jobs: Jobs, metric: str) -> Figure | None:
@@ -185,9 +187,11 @@ def _settings(jobs: Jobs) -> list[str]:
 
 
 def _view(jobs: Jobs, metric: str) -> dict[str, Any]:
-    """The main metric and the varied keys, as they are logged: ``group.name`` for ``group``."""
+    """The main metric and the varied keys, as they are logged: ``group.name`` for ``group``, ``data`` for a path."""
     logged = {key for record, _ in jobs for key in record.params}
     names = {key: f"{key}.name" if f"{key}.name" in logged else key for key in _varied(jobs)}
+    if "dataset.path" in names:
+        names["dataset.path"] = "data"
     numeric = [name for key, name in names.items() if _is_numeric(jobs, key)]
     better = MAIN_METRICS[metric]
     return {"metric": metric, "larger_is_better": better, "keys": list(names.values()), "numeric": numeric}

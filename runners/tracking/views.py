@@ -60,8 +60,8 @@ def jobs_of_a_sweep(
 
 
 def all_runs(metrics: list[str]) -> dict[str, Any]:
-    """The state of a view: all runs, the latest first, with some metrics and the names of components."""
-    keys = [f"{kind}.name" for kind in ("group", "encoder", "approx", "kernel", "learner")]
+    """The state of a view: all runs, the latest first, with some metrics the data and the names of components."""
+    keys = ["data", *(f"{kind}.name" for kind in ("group", "encoder", "approx", "kernel", "learner"))]
     return _state("", {"orderByKey": "attributes.start_time", "orderByAsc": False}, metrics, keys)
 
 

@@ -71,6 +71,12 @@ def test_dark_is_dark_unless_the_data_are_ink(rng, draw, ink):
     assert texts(ax)[0].splitlines() == ["smooth …ction 0", "→ smooth …tion 19"]
 
 
+def test_errors_of_all_classes_are_shown_also_of_sorted_data(rng, draw):
+    y = np.repeat(["ant", "bee", "cat"], [40, 20, 1])
+    (ax,) = draw(plots.error_examples(rng.random((61, 8, 8)), y, np.full(61, "dog"), "classification")).axes
+    assert [text.split()[0] for text in texts(ax)[:5]] == ["ant", "bee", "cat", "ant", "bee"]
+
+
 def test_series_with_channels_are_lines(rng, draw):
     X = rng.random((1, 40, 3))
     (ax,) = draw(plots.orbit_examples(Orbit(Identity()).fit(X), X)).axes

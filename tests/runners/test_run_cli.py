@@ -165,6 +165,7 @@ class TestOneRun:
         view = client.get_experiment_by_name("orbit").tags[f"mlflow.sharedViewState.{key}"]
         columns = json.loads(json.loads(view)["state"])["selectedColumns"]
         assert columns[:2] == ["metrics.`test/accuracy`", "metrics.`reference/majority_class/accuracy`"]
+        assert columns[-6] == "params.`data`"
         assert columns[-1] == "params.`learner.name`"
         (folder,) = folders(tmp_path)
         (logged,) = mlflow_runs(tmp_path)
@@ -176,6 +177,7 @@ class TestOneRun:
         assert logged.data.tags["mlflow.source.git.commit"] == logged.data.tags["git.commit"]
         assert logged.data.metrics == RunFolder(folder).read_metrics()
         assert logged.data.params["distribution.name"] == "haar"
+        assert logged.data.params["data"] == "rotated_digits"
         assert logged.inputs.dataset_inputs[0].dataset.name == "rotated_digits"
         assert {"config_hash", "seed", "launcher", "git.commit", "version.torch"} <= set(logged.data.tags)
         assert logged.data.tags["device"] == Engine().device_name()
