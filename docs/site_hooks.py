@@ -27,7 +27,10 @@ _SECTION = re.compile(r"^\[README: (.+)\]\(.*\)$", re.MULTILINE)
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?(\))")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _SIGN = re.compile(r"(<mo[^>]*>(?:&#x0005B;|&#x00028;|&#x0003D;|=|\(|\[|,)</mo>|<mrow>)<mo>&#x02212;</mo>")
-_ROLE = re.compile(r":\w+:<code>~?(?:\w+\.)*(\w+)</code>")  # a cross-reference of Sphinx in a docstring
+_ROLE = re.compile(r":\w+:<code>~?((?:\w+\.)*)(\w+)</code>")  # a cross-reference of Sphinx in a docstring
+_PIPE = re.compile(r"(?<!\\)\|")
+_MARKED = re.compile(r"(\[[^\]]*\]\([^)]*\))")  # a link
+_NAME = re.compile(r"`(\w+)`")
 
 KIND_TITLES = {
     "group": "Groups",
@@ -72,12 +75,12 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Insert README's sections, and mend links that leave docs/."""
     path = page.file.src_uri
-    markdown = _SECTION.sub(lambda match: readme_section(match[1], path), markdown)
+    markdown = linked_names(_SECTION.sub(lambda match: readme_section(match[1], path), markdown), path)
     return in_prose(markdown, lambda text: _LINK.sub(lambda link: _mended(link, path, config["repo_url"]), text))
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Formulas as MathML, which browsers draw themselves; cross-references of docstrings as plain names."""
+    """Formulas as MathML, which browsers draw themselves; cross-references of docstrings as links, where they lead."""
     from latex2mathml.converter import convert
 
     def mathml(match: re.Match[str]) -> str:
@@ -86,7 +89,39 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
         formula = _SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', formula)
         return f'<div class="formula">{formula}</div>' if block else formula
 
-    return _ROLE.sub(r"<code>\1</code>", _FORMULA.sub(mathml, html))
+    return _ROLE.sub(r'<autoref identifier="\1\2" optional><code>\2</code></autoref>', _FORMULA.sub(mathml, html))
+
+
+def linked_names(markdown: str, page: str) -> str:
+    """Names of components in tables as links to their reference: in rows that begin with their kind, or its column."""
+    lines, heads = markdown.split("\n"), []
+    for i, line in enumerate(lines):
+        cells = _PIPE.split(line)
+        if not line.startswith("|"):
+            heads = []
+        elif not heads:
+            heads = [_kind(cell) for cell in cells]
+        elif len(cells) == len(heads):
+            row = _kind(cells[1])
+            lines[i] = "|".join(_linked(cell, row or head, page) for cell, head in zip(cells, heads, strict=True))
+    return "\n".join(lines)
+
+
+def _kind(cell: str) -> str:
+    found = _NAME.fullmatch(cell.strip())
+    return found[1] if found and found[1] in KINDS else ""
+
+
+def _linked(cell: str, kind: str, page: str) -> str:
+    if not kind:
+        return cell
+    target = posixpath.relpath(f"reference/{kind}.md", posixpath.dirname(page) or ".")
+    names = orbit.available(kind)
+
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[0]}]({target}#{match[1]})" if match[1] in names else match[0]
+
+    return "".join(part if part.startswith("[") else _NAME.sub(link, part) for part in _MARKED.split(cell))
 
 
 def readme_section(title: str, page: str) -> str:

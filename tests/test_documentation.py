@@ -254,6 +254,14 @@ def test_pages_take_sections_of_readme_with_links_of_their_own(hooks):
             assert hooks.readme_section(title, name_of(page)), title
 
 
+def test_names_in_tables_lead_to_their_reference(hooks):
+    table = "| `kernel` | cost |\n|---|---|\n| `gaussian`, [`cdf`](cdf.md), `none` | 1 |\n\n| `group` | `rotation` |"
+    linked = "| [`gaussian`](../reference/kernel.md#gaussian), [`cdf`](cdf.md), `none` | 1 |"
+    assert hooks.linked_names(table, "choose/index.md") == table.replace(table.splitlines()[2], linked)
+    rows = "| kind | names |\n|---|---|\n| `group` | `rotation`, `gaussian` |"
+    assert hooks.linked_names(rows, "reference/index.md").endswith("[`rotation`](group.md#rotation), `gaussian` |")
+
+
 def test_links_that_leave_the_pages_are_text_or_lead_to_the_repository(hooks):
     def mended(text: str, repository: str | None) -> str:
         return hooks._LINK.sub(lambda link: hooks._mended(link, "howto/extend.md", repository), text)

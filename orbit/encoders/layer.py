@@ -131,7 +131,7 @@ class Layer(Component):
         cells: PositiveInt | list[PositiveInt] = 3,
         **others: Any,
     ) -> Self:
-        """The layer of the keys that :meth:`Patches.from_config <orbit.encoders.patches.Patches.from_config>` has."""
+        """The layer of the keys that ``Patches.from_config`` has."""
         normalizations = {
             "norm": None,
             "mean": MeanRemoval(channel_means),
