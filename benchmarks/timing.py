@@ -20,7 +20,9 @@ from runners.job.runner import Runner
 from runners.measure import figures
 from runners.measure.machine import describe_machine
 
-Compared = Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "encoder"]
+Compared = Literal[
+    "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "encoder", "peers"
+]
 
 
 @register("runner", "timing")
@@ -38,7 +40,9 @@ class Timing(Runner):
         skeleton features against plain copies in memory. ``laplacian``: kernel
         values of the L1 distance against torch and scipy. ``lbfgs``: closed forms
         of operator-valued least squares against scipy's L-BFGS. ``encoder``: patch
-        features against their own matrix products and exponentials. None: the sweep.
+        features against their own matrix products and exponentials. ``peers``: fits to
+        vectors and predictions against scikit-learn, and GPyTorch if it is installed.
+        None: the sweep.
     sweep : dict or None
         Lists of values of N (points), s (components), r (orbit size), side (pixels of
         a side of an image) and D (columns of a ridge fit). Each is varied alone, with

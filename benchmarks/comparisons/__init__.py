@@ -7,6 +7,7 @@ from benchmarks.comparisons.encoders import encoder
 from benchmarks.comparisons.learners import lbfgs, path
 from benchmarks.comparisons.maps import hadamard, laplacian, skeleton
 from benchmarks.comparisons.orbit_average import against_scipy, direct, spectral
+from benchmarks.comparisons.peers import peers
 from runners.config.plan import Plan
 
 #: ``runner.compare`` -> function of the plan, the number of points and of threads.
@@ -20,6 +21,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "laplacian": laplacian,
     "lbfgs": lbfgs,
     "encoder": encoder,
+    "peers": peers,
 }
 
 #: ``runner.compare`` -> the components that a comparison is about, by their kinds.
@@ -29,4 +31,5 @@ NEEDS: dict[str, dict[str, str]] = {
     "skeleton": {"approx": "skeleton"},
     "hadamard": {"hyper": "gaussian"},
     "laplacian": {"kernel": "laplacian"},
+    "peers": {"approx": "nystrom", "kernel": "gaussian"},
 }

@@ -26,7 +26,8 @@ def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, s
     cosines, sines : tensors, shape (n, u)
     spare : tensor of the shape of ``angles``, overwritten
     """
-    if compiled := loops("orbit.approx.loops", angles):
+    # of one element torch's sums take a few percent more of a transform than the loop, whose import takes a second
+    if len(angles) > 1 and (compiled := loops("orbit.approx.loops", angles)):
         compiled.add_waves(*(array.numpy() for array in (angles, angles[:0], weights, cosines, sines)))
         return
     torch.cos(angles, out=spare)

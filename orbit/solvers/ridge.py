@@ -114,7 +114,7 @@ class RidgeSolver:
         self, rows: WeightedRows, labels: np.ndarray | None, decide: Decide | None, clusters: np.ndarray | None
     ) -> Choice:
         """The chosen value of the path, and the factorised problem of all rows."""
-        size = min(rows.X.shape) if self.trim or not self.coupled else math.inf
+        size = math.inf if rows.is_refined or (self.coupled and not self.trim) else min(rows.X.shape)
         float32 = in_float32(rows.X.dtype, size, self.path, self.trim)
         if len(self.path) == 1:
             return self._choose_from(rows, self.path, float32, gcv_scores)

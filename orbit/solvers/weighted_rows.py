@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from orbit.core.parts import Split
+from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES
 from orbit.solvers.kernel_matrix import KernelMatrix
-from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
+from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal, RefinedPrimal
 from orbit.solvers.moments import Centering, System
 from orbit.solvers.selection import normalized_weights, positive, subset_weights
 from orbit.solvers.structure import GramStructure, Independent, Operator
+
+# Rows for each column from which moments take most of the time of a fit, so that they are worth taking in float32.
+ROWS_PER_COLUMN = 5
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,17 @@ class WeightedRows:
             return kind(operator, self.X, self.Y, self.weights, centering)
         if operator.n_rows(len(self.X)) < operator.n_parameters(self.X.shape[1]):
             return Dual(operator, self.X, self.Y, self.weights, centering, precise)
-        return Primal(operator, self.system(centering, precise))
+        system = self.system(centering, precise)
+        if self.is_refined and not precise:
+            return RefinedPrimal(operator, system, self.X, self.Y, self.weights)
+        return Primal(operator, system)
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether solutions of moments of float32 products are refined: independent outputs, and many rows for each
+        column, so that the moments take most of the time."""
+        (n, d), is_plain = self.X.shape, type(self.structure) is Independent
+        return self.X.dtype == np.float32 and is_plain and d > LEVERAGES_BY_EIGENVALUES and n >= ROWS_PER_COLUMN * d
 
     def system(self, centering: Centering, precise: bool) -> System:
         """The second moments of the rows."""

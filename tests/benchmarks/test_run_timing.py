@@ -32,10 +32,16 @@ CASES = {
     "hadamard": {"hadamard", "matrix"},
     "laplacian": {"orbit", "torch", "scipy"},
     "encoder": {"encoder", "products", "encoder 96", "products 96"},
+    "peers": {
+        f"{library} {job}"
+        for library in ("orbit", "sklearn")
+        for job in ("rf", "rf path", "nystrom", "nystrom path", "exact")
+    },
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
 }
 
 SMALLER = {
+    "peers": ["dataset=digits"],
     "scipy": ["dataset=digits", "orbit.size=16", "runner.n_points=8"],  # scipy: 32 rotations of each point
     "hadamard": ["hyper.n_components=32"],
     "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],

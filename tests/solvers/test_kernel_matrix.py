@@ -164,3 +164,21 @@ def test_kernel_values_are_float32_for_many_points_in_float32_only(rng, monkeypa
         phi = Exact(Gaussian(1.0), residual=residual, precomputed=True).fit(points)
         assert phi.transform(points).dtype == phi.features_dtype(len(points), points.dtype) == dtype
         np.testing.assert_allclose(phi.transform(points)[:, 0], phi.kernel_.gram(points)[:, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_in_float32_give_the_solution_and_the_choice_of_float64(rng, monkeypatch, weighted):
+    """Of many float32 rows for each column; of fewer, moments are in float64."""
+    monkeypatch.setattr("orbit.solvers.weighted_rows.LEVERAGES_BY_EIGENVALUES", 20)
+    n, d = 900, 60
+    X = (rng.standard_normal((n, d)) @ np.diag(10.0 ** -np.linspace(0, 3, d)) + 0.3).astype(np.float32)
+    Y, weights = X[:, :2] + 0.1 * rng.standard_normal((n, 2)), rng.random(n) + 0.1 if weighted else None
+    for regularization in (1e-6, [1e-7, 1e-5, 1e-3, 1e-1], None):
+        found, expected = (RidgeRegressor(regularization).fit(rows, Y, weights) for rows in (X, X.astype(np.float64)))
+        assert found.regularization_ == expected.regularization_
+        assert np.linalg.norm(found.coef_ - expected.coef_) < 1e-5 * np.linalg.norm(expected.coef_)
+        np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-5)
+    monkeypatch.setattr("orbit.solvers.least_squares.RefinedPrimal._gradient", lambda problem, z: 1 / 0)
+    RidgeRegressor(1e-6).fit(X[: 4 * d], Y[: 4 * d])
+    with pytest.raises(ZeroDivisionError):
+        RidgeRegressor(1e-6).fit(X, Y)
