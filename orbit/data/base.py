@@ -253,6 +253,9 @@ class Loader(Component):
         bundled needs no folder, but takes one, so that one command line serves all experiments.
     in_order : bool
         Whether the points of a stream are read in the order of their files only.
+    any_size : bool
+        Whether new points may have other sizes than those of training; the representation refuses what it does not
+        take.
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
@@ -265,6 +268,7 @@ class Loader(Component):
     reading: ClassVar[tuple[str, ...]] = ()
     ignored_keys: ClassVar[Mapping[str, Any]] = {"root": str | None}
     in_order: ClassVar[bool] = False
+    any_size: ClassVar[bool] = False
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
@@ -341,7 +345,8 @@ class Loader(Component):
         elif not isinstance(points.X, np.ndarray):
             raise InputError(f"{path}: expected a model that takes the columns of a table by name; fit it again")
         expected = tuple(form["shape"])
-        if points.X.ndim < 1 or points.X.shape[1:] != expected:
+        same = points.X.ndim == len(expected) + 1 if self.any_size else points.X.shape[1:] == expected
+        if points.X.ndim < 1 or not same:
             raise InputError(f"{path}: expected points of shape {expected}, found {points.X.shape[1:]}")
         if len(points.X) == 0:
             raise InputError(f"{path}: expected at least one point, found none")

@@ -1,10 +1,10 @@
-"""A user's own molecules: charges and positions of atoms, in files that ASE reads, as Coulomb matrices."""
+"""A user's own molecules: charges and positions of atoms, in files that ASE and RDKit read, as Coulomb matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,15 +15,16 @@ from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points, Task
 from orbit.data.files import existing
+from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, of_smiles, read_molecules
 from orbit.data.splits import guess_task, split_off_test
 from orbit.registry import register
-
-if TYPE_CHECKING:  # ASE is imported when a file is read
-    from ase import Atoms
+from orbit.representations.molecules import check_unit
 
 BOHR = 0.529177210903  # angstrom
-_SUFFIXES = (".xyz", ".extxyz", ".sdf", ".mol", ".db", ".json", ".cif", ".pdb", ".traj", ".vasp")
-_NEEDS = "needs the package ase: pip install 'orbit-kernels[chemistry]'"
+if TYPE_CHECKING:  # pandas is imported when a table is read
+    import pandas as pd
+
+_CHECKED = 1000  # molecules whose lengths are checked
 
 
 def coulomb_matrices(charges: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -59,7 +60,11 @@ def coulomb_matrices(charges: np.ndarray, positions: np.ndarray) -> np.ndarray:
 
 @register("dataset", "molecules")
 class Molecules(Loader):
-    """Molecules in a file, or in the files of a folder, that ASE reads (``pip install 'orbit-kernels[chemistry]'``).
+    """Molecules in a file, or in the files of a folder, or as SMILES (``pip install 'orbit-kernels[chemistry]'``).
+
+    SDF files and SMILES are read by RDKit, which places the atoms of SMILES and of drawings: one conformer by ETKDGv3
+    with the seed 0, relaxed by MMFF94 where it has parameters. The XYZ files of QM9 have their values by the names of
+    its table 2 (``U0``, ``gap`` ...), in hartree. All others are read by ASE.
 
     Points are Coulomb matrices in atomic units, shape (atoms, atoms), with zeros after the atoms of smaller molecules.
 
@@ -67,12 +72,17 @@ class Molecules(Loader):
     ----------
     path : str or None
         A file with one or more molecules (.extxyz, .xyz, .sdf, .db ...), a folder of such files, or a CSV file with a
-        column of paths, which start from its folder. Required.
+        column of paths, which start from its folder, or of SMILES. Required.
     target : str or list of str
         What to predict, by its name in the file: a key of the comment line of an extended XYZ file, ``energy`` of a
-        calculation, a key of a database; or a column of the CSV file. Several make a multi-output regression.
+        calculation, a key of a database, a field of an SDF file; or a column of the CSV file. Several make a
+        multi-output regression.
     file_column : str
         Column of the CSV file with the paths.
+    smiles_column : str
+        Column of a CSV file with SMILES, where it has no column of paths.
+    unit : {"angstrom", "bohr"}
+        The unit of lengths in the files.
     format : str or None
         ASE's name of the format; None: as the suffix says.
     task : {"auto", "classification", "regression"}
@@ -87,12 +97,15 @@ class Molecules(Loader):
     default_group = {"name": "identity"}
     fixed_task = None
     ignored_keys = {}
+    any_size: ClassVar[bool] = True
 
     def __init__(
         self,
         path: str | None = None,
         target: str | list[str] = "energy",
         file_column: str = "file",
+        smiles_column: str = "smiles",
+        unit: Literal["angstrom", "bohr"] = "angstrom",
         format: str | None = None,
         task: Literal["auto", "classification", "regression"] = "auto",
         test_fraction: Fraction = 0.25,
@@ -102,6 +115,8 @@ class Molecules(Loader):
         self.path = path
         self.target = target
         self.file_column = file_column
+        self.smiles_column = smiles_column
+        self.unit = unit
         self.format = format
         self.task = task
         self.test_fraction = test_fraction
@@ -123,16 +138,20 @@ class Molecules(Loader):
         assert self.path is not None
         path = user_path(self.path, "dataset.path")
         targets = [self.target] if isinstance(self.target, str) else self.target
+        how = ""
         if path.suffix.lower() == ".csv":
-            molecules, y = self._of_table(path, targets)
+            table = self._table(path, targets)
+            molecules, how = self._of_table(table, path)
+            y = table[targets if len(targets) > 1 else targets[0]].to_numpy()
         else:
-            molecules = [atoms for file in self._files(path) for atoms in self._read(file)]
-            columns = [np.array([_value(atoms, name, i) for i, atoms in enumerate(molecules)]) for name in targets]
+            molecules = [one for file in self._files(path) for one in read_molecules(file, self.format)]
+            columns = [np.array([_value(one, name, i) for i, one in enumerate(molecules)]) for name in targets]
             y = np.column_stack(columns) if len(columns) > 1 else columns[0]
         task: Task = guess_task(y) if self.task == "auto" else self.task
-        X = _matrices(molecules, max(map(len, molecules)))
+        self._check_unit(molecules)
+        X = self._matrices(molecules, max(map(len, molecules)))
         train, test = split_off_test(y, task, self.test_fraction, random_state, path.name)
-        source = f"{len(molecules):,} molecules in {path.name}"
+        source = f"{len(molecules):,} molecules in {path.name}{how}"
         reading = {"targets": targets}
         return Dataset(self.name, task, X[train], y[train], X[test], y[test], source, reading=reading)
 
@@ -140,79 +159,83 @@ class Molecules(Loader):
         place = user_path(path, self.label())
         if place.suffix.lower() in (".npz", ".npy"):
             return super()._read_points(path, form)
-        found = [(file, self._read(file)) for file in self._files(place)]
-        molecules = [atoms for _, several in found for atoms in several]
-        most, size = max(map(len, molecules)), form["shape"][0]
-        if most > size:
-            raise InputError(
-                f"{path}: expected molecules of at most {size} atoms, the most of the training molecules, found {most}"
-            )
-        ids = [
-            f"{file.name}:{i}" if len(several) > 1 else file.name
-            for file, several in found
-            for i in range(len(several))
-        ]
-        return Points(_matrices(molecules, size), ids)
+        if place.suffix.lower() == ".csv":
+            table = self._table(place, [])
+            molecules, _ = self._of_table(table, place)
+            ids = [str(i) for i in range(len(molecules))]
+        else:
+            found = [(file.name, read_molecules(file, self.format)) for file in self._files(place)]
+            molecules = [one for _, several in found for one in several]
+            ids = [f"{name}:{i}" if len(several) > 1 else name for name, several in found for i in range(len(several))]
+        return Points(self._matrices(molecules, max(form["shape"][0], *map(len, molecules))), ids)
 
     def _files(self, path: Path) -> list[Path]:
         if path.is_file():
             return [path]
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES) if path.is_dir() else []
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else []
         if not files:
-            kinds = f"a folder of such files ({', '.join(_SUFFIXES)})"
+            kinds = f"a folder of such files ({', '.join(SUFFIXES)})"
             raise DataFileError(
                 f"dataset.path: expected a file with molecules or {kinds} at {path.absolute()}, found none"
             )
         return files
 
-    def _read(self, file: Path) -> list[Atoms]:
-        try:
-            import ase.db
-            import ase.io
-        except ModuleNotFoundError:
-            raise DataFileError(f"{file.absolute()} {_NEEDS}") from None
-        try:
-            if file.suffix.lower() == ".db":
-                return [_with_values(row) for row in ase.db.connect(file).select()]
-            found = list(ase.io.iread(file, index=":", format=self.format))
-        except Exception as error:  # ASE raises many kinds
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            raise DataFileError(f"{file.absolute()} is not a file of molecules that ASE reads ({reason})") from error
-        if not found:
-            raise DataFileError(f"{file.absolute()} has no molecules")
-        return found
-
-    def _of_table(self, path: Path, targets: list[str]) -> tuple[list[Atoms], np.ndarray]:
+    def _table(self, path: Path, targets: list[str]) -> pd.DataFrame:
         import pandas as pd  # here, because it takes half a second
 
-        table = pd.read_csv(path, dtype={self.file_column: str})
-        for key, column in [("file_column", self.file_column), *(("target", name) for name in targets)]:
-            if column not in table:
-                raise InputError(
-                    f"dataset.{key}: {path.name} has no column {column!r}{suggestion(column, table.columns)}"
-                )
-            if len(empty := np.flatnonzero(table[column].isna())):
+        table = pd.read_csv(path, dtype={self.file_column: str, self.smiles_column: str})
+        if self.file_column not in table and self.smiles_column not in table:
+            raise InputError(
+                f"dataset.file_column: {path.name} has no column {self.file_column!r} of paths, nor "
+                f"{self.smiles_column!r} of SMILES (dataset.smiles_column); it has {', '.join(table.columns)}"
+            )
+        columns = [(f"{kind}_column", getattr(self, f"{kind}_column")) for kind in ("file", "smiles")]
+        for key, column in [*columns, *(("target", name) for name in targets)]:
+            if column not in table and key == "target":
+                raise InputError(f"dataset.{key}: {path.name} has no column {column!r}{suggestion(column, table)}")
+            if column in table and len(empty := np.flatnonzero(table[column].isna())):
                 raise InputError(f"dataset.{key}: column {column!r} of {path.name} has no value in row {empty[0] + 1}")
+        return table
+
+    def _of_table(self, table: pd.DataFrame, path: Path) -> tuple[list[Molecule], str]:
+        """The molecules that a table lists, and how SMILES got their positions."""
+        if self.file_column not in table:
+            return of_smiles(table[self.smiles_column].tolist(), path.name), f", {EMBEDDING}"
         molecules = []
         for name in table[self.file_column]:
-            several = self._read(path.parent / name)
+            several = read_molecules(path.parent / name, self.format)
             if len(several) > 1:
                 raise DataFileError(
                     f"{name} has {len(several)} molecules, expected one in each file that {path.name} lists"
                 )
             molecules += several
-        return molecules, table[targets if len(targets) > 1 else targets[0]].to_numpy()
+        return molecules, ""
+
+    def _check_unit(self, molecules: list[Molecule]) -> None:
+        """Raise ``InputError`` if most of the molecules have lengths as in the other unit."""
+        some = molecules[:_CHECKED]
+        size = max(map(len, some))
+        charges, lengths = np.zeros((len(some), size), int), np.full((len(some), size, size), np.inf)
+        for i, one in enumerate(some):
+            n = len(one)
+            charges[i, :n] = one.charges
+            lengths[i, :n, :n] = np.linalg.norm(one.positions[:, None] - one.positions, axis=-1)
+            lengths[i, range(n), range(n)] = np.inf
+        check_unit(charges, lengths, self.unit, "dataset.unit")
+
+    def _matrices(self, molecules: list[Molecule], size: int) -> np.ndarray:
+        """Coulomb matrices in atomic units, float32, shape (n, size, size)."""
+        check_fits("dataset.path", f"{len(molecules):,} molecules of {size:,} atoms", 4 * len(molecules) * size**2)
+        X = np.zeros((len(molecules), size, size), np.float32)
+        for row, one in zip(X, molecules, strict=True):
+            n, positions = len(one), one.positions / (BOHR if self.unit == "angstrom" else 1)
+            row[:n, :n] = coulomb_matrices(one.charges[None], positions[None])[0]
+        return X
 
 
-def _with_values(row: Any) -> Atoms:
-    atoms = row.toatoms()
-    atoms.info |= row.key_value_pairs
-    return atoms
-
-
-def _value(atoms: Atoms, name: str, number: int) -> Any:
+def _value(molecule: Molecule, name: str, number: int) -> Any:
     """The value of a molecule by its name, from the file's own keys or from a calculation."""
-    values = dict(getattr(atoms.calc, "results", {})) | atoms.info
+    values = molecule.values
     if name not in values:
         has = shortened(", ".join(map(str, values))) or "none"
         raise InputError(
@@ -223,13 +246,3 @@ def _value(atoms: Atoms, name: str, number: int) -> Any:
             f"dataset.target: expected one number or name for a molecule, {name!r} has shape {np.shape(values[name])}"
         )
     return values[name]
-
-
-def _matrices(molecules: list[Atoms], size: int) -> np.ndarray:
-    """Coulomb matrices in atomic units, float32, shape (n, size, size)."""
-    check_fits("dataset.path", f"{len(molecules):,} molecules of {size:,} atoms", 4 * len(molecules) * size**2)
-    X = np.zeros((len(molecules), size, size), np.float32)
-    for row, atoms in zip(X, molecules, strict=True):
-        n = len(atoms)
-        row[:n, :n] = coulomb_matrices(atoms.numbers[None], atoms.positions[None] / BOHR)[0]
-    return X

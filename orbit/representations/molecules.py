@@ -9,6 +9,8 @@ from typing import Literal
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat
@@ -16,7 +18,21 @@ from orbit.registry import register
 from orbit.representations.base import Representation
 from orbit.representations.matrices import is_symmetric
 
-_MAX_CHARGE = 118
+#: Symbols of the elements in the order of their nuclear charges.
+SYMBOLS = (
+    "H", "He", "Li", "Be", "B", "C", "N", "O", "F", "Ne", "Na", "Mg", "Al", "Si", "P", "S", "Cl", "Ar", "K", "Ca",
+    "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr", "Rb", "Sr", "Y",
+    "Zr", "Nb", "Mo", "Tc", "Ru", "Rh", "Pd", "Ag", "Cd", "In", "Sn", "Sb", "Te", "I", "Xe", "Cs", "Ba", "La", "Ce",
+    "Pr", "Nd", "Pm", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu", "Hf", "Ta", "W", "Re", "Os", "Ir",
+    "Pt", "Au", "Hg", "Tl", "Pb", "Bi", "Po", "At", "Rn", "Fr", "Ra", "Ac", "Th", "Pa", "U", "Np", "Pu", "Am", "Cm",
+    "Bk", "Cf", "Es", "Fm", "Md", "No", "Lr", "Rf", "Db", "Sg", "Bh", "Hs", "Mt", "Ds", "Rg", "Cn", "Nh", "Fl", "Mc",
+    "Lv", "Ts", "Og",
+)  # fmt: skip
+_MAX_CHARGE = len(SYMBOLS)
+
+# Distances in angstrom that no two atoms of a molecule have: below these of hydrogen and of others, as of bonds in bohr
+# that are taken for angstrom the other way round, and of a hydrogen from its neighbour above the last one.
+_LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS, _MOST_OF_HYDROGEN = 0.65, 0.95, 1.75
 
 # The many-body representation, in angstrom: centres and widths of inverse distances and of mean distances, number of
 # angular functions and weight of angles, chosen on training molecules of QM7, fold 0.
@@ -28,11 +44,60 @@ _ANGULAR, _ANGLE_WEIGHT = 4, 0.7
 _BLOCK = 2**19
 
 
+def check_unit(charges: np.ndarray, lengths: np.ndarray, unit: str, key: str) -> None:
+    """Raise ``InputError`` if most of the molecules have distances that none has, and not so in the other unit.
+
+    Parameters
+    ----------
+    charges : int array, shape (n, atoms), 0 where there is no atom
+    lengths : array, shape (n, atoms, atoms)
+        Distances in ``unit``; infinite on the diagonal and where there is no atom.
+    unit : {"angstrom", "bohr"}
+    key : the configuration key of the unit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lengths = np.full((1, 2, 2), np.inf)
+    >>> lengths[0, [0, 1], [1, 0]] = 0.74  # hydrogen
+    >>> check_unit(np.ones((1, 2), int), lengths, "bohr", "dataset.unit")
+    Traceback (most recent call last):
+        ...
+    orbit.core.errors.InputError: dataset.unit: expected lengths in bohr, but 1 of 1 molecules ...
+    """
+    (other,) = {*_IN_ANGSTROM} - {unit}
+    problem = _implausible(charges, lengths * _IN_ANGSTROM[unit])
+    if problem and not _implausible(charges, lengths * _IN_ANGSTROM[other]):
+        raise InputError(f"{key}: expected lengths in {unit}, but {problem}; set {key}={other}")
+
+
+def _implausible(charges: np.ndarray, distances: np.ndarray) -> str:
+    """What is wrong with the distances, in angstrom, in more than half of the molecules."""
+    is_light = charges == 1
+    limits = np.where(is_light[:, :, None] | is_light[:, None], _LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS)
+    of_hydrogen = np.where(is_light, distances.min(2, initial=np.inf), np.inf).min(1, initial=np.inf)
+    close = (distances < limits).any((1, 2))
+    far = (of_hydrogen > _MOST_OF_HYDROGEN) & np.isfinite(of_hydrogen)
+    for wrong, what in ((close, "atoms closer than any bond"), (far, "hydrogens farther from all atoms than any bond")):
+        if wrong.sum() > len(charges) / 2:
+            shortest = distances[wrong].min() if wrong is close else of_hydrogen[wrong].min()
+            return f"{wrong.sum()} of {len(charges)} molecules have {what}, e.g. {shortest:.3g} angstrom"
+    return ""
+
+
 class _Molecules(Representation):
     """A representation of Coulomb matrices: ``0.5 Z ** 2.4`` on the diagonal, ``Z Z' / distance`` elsewhere, 0 if there
     is no atom."""
 
     takes_vectors = False
+
+    def transform(self, X):
+        """The represented molecules. ``X``: array, shape ``(n, atoms, atoms)``, of any number of atoms."""
+        shape = np.shape(X)
+        if len(shape) != 3 or shape[1] != shape[2]:
+            return super().transform(X)  # which refuses them
+        check_is_fitted(self)
+        return self._transform(check_array(X, dtype=[np.float64, np.float32], allow_nd=True))
 
     def _charges(self, X: np.ndarray) -> np.ndarray:
         """Nuclear charges, shape (n, atoms), 0 where there is no atom."""
@@ -50,6 +115,11 @@ class _Molecules(Representation):
                 f"found {diagonal.max():g}"
             )
         return charges.astype(np.int64)
+
+    def _new_elements(self, X: np.ndarray, known: Sequence[int] | np.ndarray) -> str:
+        """The elements that are not known, in brackets."""
+        new = np.setdiff1d(self._charges(X), [0, *known])
+        return f" (new elements: {', '.join(SYMBOLS[z - 1] for z in new)})" if len(new) else ""
 
 
 @register("representation", "bag_of_bonds")
@@ -107,7 +177,8 @@ class BagOfBonds(_Molecules):
         if (left_out := too_long | unknown.any(1)).any():
             warnings.warn(
                 f"representation=bag_of_bonds: {left_out.sum()} of {len(X)} molecules have elements, or more atoms of "
-                "an element, than any training molecule; the smallest entries of their bags are left out",
+                f"an element, than any training molecule{self._new_elements(X, [z for _, z in self.bags_])}; the "
+                "smallest entries of their bags are left out",
                 stacklevel=2,
             )
         return np.concatenate(bags, axis=1)
@@ -157,7 +228,8 @@ class ManyBody(_Molecules):
     Raises
     ------
     InputError
-        If points are not square matrices, or have negative entries or charges above 118.
+        If points are not square matrices, have negative entries or charges above 118, or if most have distances that no
+        molecule has, as in another ``unit``.
 
     Warns
     -----
@@ -187,6 +259,7 @@ class ManyBody(_Molecules):
 
     def _fit(self, X: np.ndarray) -> None:
         charges = self._charges(X)
+        check_unit(charges, self._lengths(X, charges), self.unit, "representation.unit")
         found = np.unique(charges[charges > 0])
         self.elements_ = found if len(found) else np.array([1])  # molecules without atoms keep one column of zeros
         counts = self._counts(charges)
@@ -203,7 +276,7 @@ class ManyBody(_Molecules):
         if unknown := sum(block[1] for block in blocks):
             warnings.warn(
                 f"representation=many_body: {unknown} of {len(X)} molecules have elements, or pairs or triples of "
-                "elements, that no training molecule has; those are left out",
+                f"elements, that no training molecule has{self._new_elements(X, self.elements_)}; those are left out",
                 stacklevel=2,
             )
         return np.concatenate([block[0] for block in blocks])
@@ -213,7 +286,7 @@ class ManyBody(_Molecules):
         charges = self._charges(X)
         species = np.where(np.isin(charges, self.elements_), np.searchsorted(self.elements_, charges), -1)
         unknown = ((charges > 0) & (species < 0)).any(1)
-        distances = self._distances(X, charges)
+        distances = self._lengths(X, charges) * _IN_ANGSTROM[self.unit]
         distances[(species < 0)[:, :, None] | (species < 0)[:, None]] = np.inf
         pairs, unknown_pairs = self._pair_sums(species, distances)
         triples, unknown_triples = self._triple_sums(species, distances)
@@ -256,12 +329,12 @@ class ManyBody(_Molecules):
             table[tuple(np.searchsorted(self.elements_, charges))] = kind
         return table[tuple(species)]
 
-    def _distances(self, X: np.ndarray, charges: np.ndarray) -> np.ndarray:
-        """Distances in angstrom, shape (n, atoms, atoms); infinite on the diagonal and where there is no atom."""
+    def _lengths(self, X: np.ndarray, charges: np.ndarray) -> np.ndarray:
+        """Distances in ``unit``, shape (n, atoms, atoms); infinite on the diagonal and where there is no atom."""
         products = (charges[:, :, None] * charges[:, None]).astype(np.float64)
         products[:, range(X.shape[1]), range(X.shape[1])] = 0
         is_pair = (products > 0) & (X > 0)
-        return np.divide(products, X, out=np.full(X.shape, np.inf), where=is_pair) * _IN_ANGSTROM[self.unit]
+        return np.divide(products, X, out=np.full(X.shape, np.inf), where=is_pair)
 
     def _counts(self, charges: np.ndarray) -> np.ndarray:
         """Atoms of each element, shape (n, elements)."""

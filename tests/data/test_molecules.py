@@ -7,10 +7,14 @@ import ase.io
 import numpy as np
 import pytest
 from ase.build import molecule
+from rdkit import Chem
+from rdkit.Chem import AllChem
 
 from orbit.core.errors import InputError
 from orbit.data import Molecules
+from orbit.data.molecule_files import read_molecules
 from orbit.data.molecules import BOHR, coulomb_matrices
+from orbit.representations import ManyBody
 from orbit.testing import DatasetContract
 
 NAMES = ["H2O", "CH4", "C6H6", "CH3Cl", "NH3", "C2H6", "CO2", "HCN"]
@@ -98,17 +102,20 @@ def test_new_molecules_are_padded_to_the_size_of_the_training_molecules(tmp_path
     assert points.ids == ["new.xyz:0", "new.xyz:1"]
     assert points.X.shape == (2, 12, 12)
     ase.io.write(tmp_path / "large.xyz", molecule("C60"))
-    with pytest.raises(InputError, match="molecules of at most 12 atoms, the most of the training molecules, found 60"):
-        loader.read_points(str(tmp_path / "large.xyz"), {"shape": [12, 12]})
+    assert loader.read_points(str(tmp_path / "large.xyz"), {"shape": [12, 12]}).X.shape == (1, 60, 60)
 
 
 @pytest.mark.parametrize(
     ("content", "settings", "message"),
     [
         (None, {}, "path: expected a file with molecules or a folder of such files"),
-        ("no molecule", {}, "is not a file of molecules that ASE reads"),
+        ("no molecule", {}, "is not a file of molecules that can be read"),
         ("1\nheat=1\nHe 0 0 0\n1\n\nH 0 0 0\n", {"target": "heat"}, "target: molecule 1 has no value 'heat'"),
-        ("1\nheat=1\nQq 0 0 0\n", {"target": "heat"}, r"is not a file of molecules that ASE reads \(KeyError: 'Qq'\)"),
+        (
+            "1\nheat=1\nQq 0 0 0\n",
+            {"target": "heat"},
+            r"that can be read \(KeyError: 'Qq'\)",
+        ),
         ("1\nheta=1\nH 0 0 0\n", {"target": "heat"}, "target: molecule 0 has no value 'heat'.*heta"),
         ('1\nboth="1 2"\nH 0 0 0\n', {"target": "both"}, r"target: expected one number or name .* has shape \(2,\)"),
     ],
@@ -122,3 +129,103 @@ def test_what_cannot_be_read_is_one_line(tmp_path, content, settings, message):
 
 def test_equal_positions_do_not_divide_by_zero():
     assert np.isfinite(coulomb_matrices(np.ones((1, 2)), np.zeros((1, 2, 3)))).all()
+
+
+QM9 = """5
+gdb 1\t157.7\t157.7\t157.7\t0.\t13.21\t-0.3877\t0.1171\t0.5048\t35.3\t0.04\t-40.47893\t-40.4\t-40.4\t-40.4\t6.4\t
+C\t-0.0126981359\t 1.0858041578\t 0.0080009958\t-0.535689
+H\t 2.1504159*^-3\t-6.0313176*^-3\t 1.9761204*^-3\t 0.133921
+H\t 1.0117308433\t 1.4637511618\t 2.765748*^-4\t 0.133922
+H\t-0.540815069\t 1.4475266138\t-0.8766437152\t 0.133923
+H\t-0.5238136345\t 1.4379326443\t 0.9063972942\t 0.133923
+1341.307\t1341.3284\t1341.365
+C\tC\t
+InChI=1S/CH4/h1H4\tInChI=1S/CH4/h1H4
+"""
+
+
+def test_files_of_qm9_have_its_numbers_and_names(tmp_path):
+    (tmp_path / "dsgdb9nsd.xyz").write_text(QM9 + QM9.replace("-40.47893", "-4.2*^1"))
+    first, second = read_molecules(tmp_path / "dsgdb9nsd.xyz")
+    assert first.values["U0"] == -40.47893
+    assert second.values["U0"] == -42
+    assert second.values["gap"] == 0.5048
+    assert first.charges.tolist() == [6, 1, 1, 1, 1]
+    np.testing.assert_allclose(first.positions[1], [2.1504159e-3, -6.0313176e-3, 1.9761204e-3])
+
+
+@pytest.mark.parametrize("symbols", [["cl", "H"], ["17", "1"], ["CL", "h"]])
+def test_symbols_are_read_in_any_case_and_as_numbers(tmp_path, symbols):
+    (tmp_path / "a.xyz").write_text(f"2\nheat=1.5\n{symbols[0]} 0 0 0\n{symbols[1]} 0 0 1.27\n")
+    (one,) = read_molecules(tmp_path / "a.xyz")
+    assert one.charges.tolist() == [17, 1]
+    assert one.values["heat"] == 1.5
+
+
+SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CN", "C", "CCl", "O", "N"]
+
+
+def test_smiles_get_the_same_conformer_every_time(tmp_path):
+    (tmp_path / "a.csv").write_text("smiles,heat\n" + "".join(f"{s},{i / 3}\n" for i, s in enumerate(SMILES)))
+    loader = Molecules(str(tmp_path / "a.csv"), target="heat")
+    one, two = loader.load(0), loader.load(0)
+    np.testing.assert_array_equal(one.X_train, two.X_train)
+    assert one.X_train.shape == (6, 12, 12)
+    assert "ETKDGv3 of seed 0" in one.source
+    (tmp_path / "new.csv").write_text("smiles\nCCO\nCCCCCC\n")
+    points = loader.read_points(str(tmp_path / "new.csv"), one.form)
+    assert points.X.shape == (2, 20, 20)
+    (tmp_path / "bad.csv").write_text("smiles,heat\nCCO,1\nC(C,2\n")
+    with pytest.raises(InputError, match=r"bad\.csv: row 2, 'C\(C', is no SMILES that RDKit reads"):
+        Molecules(str(tmp_path / "bad.csv"), target="heat").load(0)
+
+
+def test_sdf_files_have_positions_and_fields_and_drawings_are_embedded(tmp_path):
+    with Chem.SDWriter(str(tmp_path / "a.sdf")) as file:
+        for i, text in enumerate(["CCO", "C"]):
+            whole = Chem.AddHs(Chem.MolFromSmiles(text))
+            AllChem.EmbedMolecule(whole, randomSeed=1)
+            whole.SetDoubleProp("heat", i + 0.5)
+            file.write(whole)
+            expected = whole.GetConformer().GetPositions()
+        drawing = Chem.MolFromSmiles("CCN")
+        AllChem.Compute2DCoords(drawing)
+        file.write(drawing)
+    ethanol, methane, drawn = read_molecules(tmp_path / "a.sdf")
+    assert (ethanol.values["heat"], methane.values["heat"]) == (0.5, 1.5)
+    np.testing.assert_allclose(methane.positions, expected, atol=1e-4)
+    assert sorted(drawn.charges) == [1] * 7 + [6, 6, 7]
+    (tmp_path / "a.sdf").write_text((tmp_path / "a.sdf").read_text().replace("  9  8  0", "  9 88  0"))
+    with pytest.raises(InputError, match=r"a\.sdf: molecule 0 is not an entry of an SDF file"):
+        read_molecules(tmp_path / "a.sdf")
+
+
+@pytest.mark.parametrize("unit", ["bohr", "angstrom"])
+def test_lengths_in_the_other_unit_are_refused_with_the_key_to_set(tmp_path, unit):
+    written = molecules(8)
+    for atoms in written:
+        atoms.positions *= 1 if unit == "angstrom" else 1 / BOHR
+    ase.io.write(tmp_path / "a.extxyz", written)
+    right = Molecules(str(tmp_path / "a.extxyz"), target="heat", unit=unit).load(0)
+    other = "bohr" if unit == "angstrom" else "angstrom"
+    with pytest.raises(
+        InputError, match=rf"dataset\.unit: expected lengths in {other}, but .*; set dataset\.unit={unit}"
+    ):
+        Molecules(str(tmp_path / "a.extxyz"), target="heat", unit=other).load(0)
+    ManyBody().fit(right.X_train)
+    with pytest.raises(InputError, match=r"expected lengths in angstrom, but .*; set representation\.unit=bohr"):
+        ManyBody(unit="angstrom").fit(right.X_train)
+
+
+def test_many_body_of_larger_molecules_and_new_elements(tmp_path):
+    ase.io.write(tmp_path / "a.extxyz", molecules(8))
+    loader = Molecules(str(tmp_path / "a.extxyz"), target="heat")
+    data = loader.load(0)
+    fitted = ManyBody().fit(data.X_train)
+    padded = np.zeros((len(data.X_test), 30, 30), np.float32)
+    padded[:, :12, :12] = data.X_test
+    np.testing.assert_allclose(fitted.transform(padded), fitted.transform(data.X_test), rtol=1e-6)
+    ase.io.write(tmp_path / "new.xyz", molecule("SiH3"))
+    points = loader.read_points(str(tmp_path / "new.xyz"), data.form)
+    with pytest.warns(UserWarning, match=r"1 of 1 molecules have elements.* \(new elements: Si\); those are left out"):
+        fitted.transform(points.X)

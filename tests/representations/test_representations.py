@@ -391,7 +391,7 @@ def many_body_by_loops(charges, positions, fitted, cutoff=6.0, angle_cutoff=4.0)
 
 @pytest.mark.parametrize("unit", ["bohr", "angstrom"])
 def test_distances_and_angles_by_loops(rng, unit):
-    charges, positions = atoms(rng, n=4, spread=4.0)
+    charges, positions = atoms(rng, n=4, spread=3.0)
     X = coulomb_matrices(charges, positions / (0.529177210903 if unit == "bohr" else 1.0))
     fitted = ManyBody(unit=unit).fit(X)
     expected = [many_body_by_loops(z.astype(int), R, fitted) for z, R in zip(charges, positions, strict=True)]

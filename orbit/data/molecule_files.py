@@ -1,0 +1,184 @@
+"""Charges, positions and values of molecules in files: what ASE and RDKit read, and the files of QM9."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orbit.core.errors import DataFileError
+from orbit.core.threads import in_threads
+from orbit.representations.molecules import SYMBOLS
+
+_SDF, _XYZ = (".sdf", ".sd", ".mol"), (".xyz", ".extxyz")
+#: Suffixes of the files that are read from a folder, in lower case.
+SUFFIXES = (*_XYZ, *_SDF, ".db", ".json", ".cif", ".pdb", ".traj", ".vasp")
+
+# The comment line of QM9 (Ramakrishnan et al. 2014, table 2), after "gdb"; energies in hartree, lengths in bohr.
+_QM9 = ["index", "A", "B", "C", "mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "U0", "U", "H", "G", "Cv"]
+
+# A line that is an atom: a symbol or an atomic number, and three coordinates.
+_ATOM = re.compile(r"^(\s*)([A-Za-z]{1,3}|\d{1,3})(?=(?:\s+[-+]?\.?\d\S*){3})", re.MULTILINE)
+
+#: How conformers of SMILES are made.
+EMBEDDING, _SEED = "conformers by RDKit (ETKDGv3 of seed 0, MMFF94)", 0
+
+
+@dataclass(frozen=True)
+class Molecule:
+    """Nuclear charges, shape (atoms,), positions, shape (atoms, 3), in the unit of the file, and values by name."""
+
+    charges: np.ndarray
+    positions: np.ndarray
+    values: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.charges)
+
+
+def read_molecules(file: Path, form: str | None = None) -> list[Molecule]:
+    """The molecules of a file, one or more, in the format that its suffix or ASE's name ``form`` says.
+
+    Raises
+    ------
+    DataFileError
+        If it cannot be read, has no molecules, or needs a package that is not installed.
+    """
+    try:
+        found = list(_reader(file, form))
+    except ModuleNotFoundError as error:
+        package = (error.name or "ase").partition(".")[0]
+        needs = f"needs the package {package}: pip install 'orbit-kernels[chemistry]'"
+        raise DataFileError(f"{file.absolute()} {needs}") from None
+    except DataFileError:
+        raise
+    except Exception as error:  # ASE raises many kinds
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise DataFileError(f"{file.absolute()} is not a file of molecules that can be read ({reason})") from error
+    if not found:
+        raise DataFileError(f"{file.absolute()} has no molecules")
+    return found
+
+
+def of_smiles(smiles: Sequence[str], where: str) -> list[Molecule]:
+    """Molecules with hydrogens and the positions of one conformer, which the same SMILES gives again.
+
+    Raises
+    ------
+    DataFileError
+        For what is no SMILES, or has no conformer, naming its row in ``where``.
+    """
+    try:
+        from rdkit import Chem
+    except ModuleNotFoundError:
+        raise DataFileError(f"{where} needs the package rdkit: pip install 'orbit-kernels[chemistry]'") from None
+    found: dict[int, Molecule] = {}
+
+    def embed(i: int) -> None:
+        found[i] = _embedded(Chem.MolFromSmiles(smiles[i]), f"{where}: row {i + 1}, {smiles[i]!r},", {})
+
+    in_threads(embed, range(len(smiles)))
+    return [found[i] for i in range(len(smiles))]
+
+
+def _reader(file: Path, form: str | None) -> Iterator[Molecule]:
+    suffix = file.suffix.lower()
+    if form is None and suffix in _SDF:
+        return _by_rdkit(file)
+    if form is None and suffix == ".db":
+        return _of_database(file)
+    if form is None and suffix in _XYZ and _is_qm9(file):
+        return _of_qm9(file.read_text().splitlines())
+    return _by_ase(file, form)
+
+
+def _by_ase(file: Path, form: str | None) -> Iterator[Molecule]:
+    import ase.io
+
+    try:
+        yield from map(_of_atoms, list(ase.io.iread(file, index=":", format=form)))
+    except KeyError:  # a symbol that is not written as ASE writes it
+        if file.suffix.lower() not in _XYZ:
+            raise
+        text = _ATOM.sub(lambda atom: atom[1] + _symbol(atom[2]), file.read_text())
+        yield from map(_of_atoms, ase.io.read(io.StringIO(text), index=":", format=form or "extxyz"))
+
+
+def _symbol(written: str) -> str:
+    """The symbol of an element, given in any case or as its atomic number."""
+    if written.isdigit() and 0 < int(written) <= len(SYMBOLS):
+        return SYMBOLS[int(written) - 1]
+    if written.capitalize() not in SYMBOLS:
+        raise KeyError(written)
+    return written.capitalize()
+
+
+def _of_atoms(atoms: Any) -> Molecule:
+    return Molecule(atoms.numbers, atoms.positions, dict(getattr(atoms.calc, "results", {})) | atoms.info)
+
+
+def _of_database(file: Path) -> Iterator[Molecule]:
+    import ase.db
+
+    for row in ase.db.connect(file).select():
+        molecule = _of_atoms(row.toatoms())
+        yield Molecule(molecule.charges, molecule.positions, molecule.values | row.key_value_pairs)
+
+
+def _is_qm9(file: Path) -> bool:
+    with file.open(errors="replace") as opened:
+        return opened.readline().strip().isdigit() and opened.readline().startswith("gdb")
+
+
+def _of_qm9(lines: Sequence[str]) -> Iterator[Molecule]:
+    """Frames of atoms, and three lines of frequencies, SMILES and InChI; 2.*^-6 is 2e-6 as Mathematica writes it."""
+    start = 0
+    while start < len(lines) and lines[start].strip():
+        n = int(lines[start])
+        atoms = [line.replace("*^", "e").split() for line in lines[start + 2 : start + 2 + n]]
+        values = dict(zip(_QM9, map(float, lines[start + 1].replace("*^", "e").split()[1:]), strict=True))
+        charges = np.array([SYMBOLS.index(atom[0]) + 1 for atom in atoms])
+        yield Molecule(charges, np.array([atom[1:4] for atom in atoms], float).reshape(n, 3), values)
+        start += n + 5
+
+
+def _by_rdkit(file: Path) -> Iterator[Molecule]:
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs(), file.open("rb") as opened:
+        for i, found in enumerate(Chem.ForwardSDMolSupplier(opened, sanitize=False, removeHs=False)):
+            where = f"{file.absolute()}: molecule {i}"
+            if found is None:
+                raise DataFileError(f"{where} is not an entry of an SDF file that RDKit reads")
+            values = found.GetPropsAsDict()
+            if found.GetConformer().Is3D():
+                charges = np.array([atom.GetAtomicNum() for atom in found.GetAtoms()])
+                yield Molecule(charges, found.GetConformer().GetPositions(), values)
+            else:  # a drawing
+                Chem.SanitizeMol(found)
+                yield _embedded(found, where, values)
+
+
+def _embedded(molecule: Any, where: str, values: dict[str, Any]) -> Molecule:
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
+
+    with rdBase.BlockLogs():
+        if molecule is None:
+            raise DataFileError(f"{where} is no SMILES that RDKit reads")
+        whole = Chem.AddHs(molecule)
+        how: Any = rdDistGeom.ETKDGv3()
+        how.randomSeed = _SEED
+        if rdDistGeom.EmbedMolecule(whole, how) != 0:
+            how.useRandomCoords = True  # for large rings
+            if rdDistGeom.EmbedMolecule(whole, how) != 0:
+                raise DataFileError(f"{where} has no conformer that RDKit finds")
+        if rdForceFieldHelpers.MMFFHasAllMoleculeParams(whole):
+            rdForceFieldHelpers.MMFFOptimizeMolecule(whole)
+    charges = np.array([atom.GetAtomicNum() for atom in whole.GetAtoms()])
+    return Molecule(charges, whole.GetConformer().GetPositions(), values)
