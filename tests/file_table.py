@@ -1,0 +1,445 @@
+"""Small files in every format that is read, and what they are read as; ``python tests/file_table.py`` writes the page.
+
+``tests/data/test_file_table.py`` reads each of them, and checks that the page has the same table.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "files.md"
+
+GREY = (np.arange(48) * 5).reshape(6, 8).astype(np.uint8)  # 0 to 235
+TOP = 235 / 255
+CAMERA = np.linspace(0, 4000, 48).reshape(6, 8).astype(np.uint16)  # 12 bits
+COLOUR = np.stack([GREY, GREY[::-1], GREY.T.reshape(6, 8)], axis=-1)
+STACK = np.stack([GREY // (i + 1) for i in range(5)])
+SCAN = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)
+CAT_OWL = ("cat", "owl")
+
+Write = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, or files in folders.
+
+    Attributes
+    ----------
+    kind : name of the data set
+    what : what is in it, for the page
+    path : its name in the folder that ``write`` fills; the settings' ``path``, or ``manifest`` if it ends in .csv
+    write : fills a folder
+    shape : of a point
+    low, high : of all values, or None
+    labels : classes, or the smallest and largest number
+    error, warning : the line, or a part of it
+    """
+
+    kind: str
+    what: str
+    path: str
+    write: Write
+    shape: tuple[int, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    labels: tuple[Any, ...] = CAT_OWL
+    settings: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+    warning: str = ""
+
+
+def in_classes(suffix: str, write: Write, names: tuple[str, ...] = ("cat/1", "cat/2", "owl/1", "owl/2")) -> Write:
+    def write_all(folder: Path) -> None:
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write(folder / (name + suffix))
+
+    return write_all
+
+
+def pillow(values: np.ndarray, mode: str | None = None, **how: Any) -> Write:
+    def write(path: Path) -> None:
+        from PIL import Image
+
+        image = Image.fromarray(values)
+        (image if mode is None else image.convert(mode)).save(path, **how)
+
+    return write
+
+
+def tiff(values: np.ndarray, **how: Any) -> Write:
+    def write(path: Path) -> None:
+        import tifffile
+
+        tifffile.imwrite(path, values, **how)
+
+    return write
+
+
+def fits(values: np.ndarray) -> Write:
+    def write(path: Path) -> None:
+        from astropy.io import fits
+
+        fits.writeto(path, values)
+
+    return write
+
+
+def nifti(values: np.ndarray = SCAN) -> Write:
+    def write(path: Path) -> None:
+        import nibabel
+
+        kind = nibabel.MGHImage if path.suffix.lower() == ".mgz" else nibabel.Nifti1Image
+        nibabel.save(kind(values, np.eye(4)), path)
+
+    return write
+
+
+def cut(write: Write, part: float) -> Write:
+    """The first part of what ``write`` writes."""
+
+    def write_part(path: Path) -> None:
+        write(path)
+        content = path.read_bytes()
+        path.write_bytes(content[: int(len(content) * part)])
+
+    return write_part
+
+
+def sound(subtype: str | None = None, channels: int = 1, rate: int = 8000) -> Write:
+    def write(path: Path) -> None:
+        import soundfile
+
+        time = np.arange(rate // 2) / rate
+        samples = 0.9 * np.sin(2 * np.pi * 440 * time)
+        soundfile.write(path, np.stack([samples] * channels, axis=1), rate, subtype)
+
+    return write
+
+
+def wav_of_a_stream(path: Path) -> None:
+    """As a program writes that does not know the length: a header with the largest sizes."""
+    sound("PCM_16")(path)
+    content = bytearray(path.read_bytes())
+    for name in (b"RIFF", b"data"):
+        at = content.index(name) + 4
+        content[at : at + 4] = struct.pack("<I", 0xFFFFFFFF)
+    path.write_bytes(content)
+
+
+def molecules(**how: Any) -> Write:
+    def write(path: Path) -> None:
+        import ase.io
+        from ase.build import molecule
+        from ase.calculators.singlepoint import SinglePointCalculator
+
+        found = [molecule(name) for name in ("H2O", "CH4", "NH3", "C2H6") * 2]
+        for i, atoms in enumerate(found):
+            atoms.rattle(0.02, seed=i)
+            atoms.info["heat"] = i / 3
+            atoms.positions *= how.get("scale", 1)
+            if path.suffix == ".traj":
+                atoms.calc = SinglePointCalculator(atoms, energy=i / 3)
+        ase.io.write(path, found)
+
+    return write
+
+
+def database(path: Path) -> None:
+    import ase.db
+    from ase.build import molecule
+
+    with ase.db.connect(path) as rows:
+        for i, name in enumerate(("H2O", "CH4", "NH3", "C2H6") * 2):
+            rows.write(molecule(name), heat=i / 3)
+
+
+def sdf(path: Path) -> None:
+    from rdkit import Chem
+    from rdkit.Chem import rdDistGeom
+
+    with Chem.SDWriter(str(path)) as file:
+        for i, smiles in enumerate(("O", "C", "N", "CC") * 2):
+            whole = Chem.AddHs(Chem.MolFromSmiles(smiles))
+            rdDistGeom.EmbedMolecule(whole, randomSeed=i)
+            whole.SetDoubleProp("heat", i / 3)
+            file.write(whole)
+
+
+def text(content: str, encoding: str = "utf-8") -> Write:
+    return lambda path: path.write_bytes(content.encode(encoding)) and None
+
+
+def named(name: str, write: Write) -> Write:
+    return lambda folder: write(folder / name)
+
+
+def arrays(**content: np.ndarray) -> Write:
+    return lambda path: np.savez(path, **content)
+
+
+def npy_pair(folder: Path) -> None:
+    np.save(folder / "X.npy", np.ones((8, 6)))
+    np.save(folder / "y.npy", np.array(CAT_OWL * 4))
+
+
+def parquet(path: Path) -> None:
+    import pandas as pd
+
+    pd.DataFrame({"width": np.arange(8) / 2, "kind": CAT_OWL * 4}).to_parquet(path)
+
+
+def fields(engine: str) -> Write:
+    def write(path: Path) -> None:
+        import xarray
+
+        rain = np.random.default_rng(0).normal(size=(12, 5, 6))
+        content = {"rain": (("time", "lat", "lon"), rain), "heat": ("time", np.arange(12) / 11)}
+        made = xarray.Dataset(content)
+        made.to_zarr(path, consolidated=False) if engine == "zarr" else made.to_netcdf(path, engine=engine)
+
+    return write
+
+
+def plain_hdf5(path: Path) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = np.random.default_rng(0).normal(size=(12, 5, 6)), np.arange(12) / 11
+
+
+def listed(lines: str) -> Write:
+    def write(folder: Path) -> None:
+        in_classes(".png", pillow(GREY))(folder)
+        (folder / "labels.csv").write_text(lines)
+
+    return write
+
+
+def of_two_sizes(folder: Path) -> None:
+    in_classes(".png", pillow(GREY))(folder)
+    pillow(GREY[:4])(folder / "cat" / "1.png")
+
+
+def with_a_bad_one(folder: Path) -> None:
+    in_classes(".png", pillow(GREY))(folder)
+    (folder / "cat" / "0.png").write_bytes(b"no picture")
+
+
+def of_two_rates(folder: Path) -> None:
+    in_classes(".wav", sound())(folder)
+    sound(rate=16000)(folder / "cat" / "1.wav")
+
+
+CH4 = "C 0 0 0\nH .63 .63 .63\nH -.63 -.63 .63\nH -.63 .63 -.63\nH .63 -.63 -.63\n"
+CSV = "width,height,kind\n" + "".join(f"{i / 2},{i % 3},{CAT_OWL[i % 2]}\n" for i in range(8))
+QM9 = (
+    f"5\ngdb 1\t{'1.5*^-1 ' * 10}-40.5\t1 1 1 1\n{CH4.replace('.63', '6.3*^-1')}1 2\nC\tC\nInChI=1S/CH4\tInChI=1S/CH4\n"
+)
+MANIFEST = """file,label,height,part
+cat/1.png,cat,1.5,train
+cat/2.png,cat,2.5,test
+owl/1.png,owl,3,train
+owl/2.png,owl,4,test
+"""
+FOREIGN = CSV.replace(",", ";").replace(".", ",").replace("owl", "föhn")
+SMILES = "smiles,heat\n" + "".join(f"{'C' * (i % 2 + 1)},{i / 3}\n" for i in range(8))
+SERIES = "".join(f"{i % 2}\t" + "\t".join(f"{np.sin(i + j / 3):.4f}" for j in range(20)) + "\n" for i in range(8))
+TS = "@problemName Mine\n@univariate true\n@equalLength true\n@classLabel true cat owl\n@data\n" + "".join(
+    ",".join(f"{np.sin(i + j / 3):.4f}" for j in range(20)) + f":{CAT_OWL[i % 2]}\n" for i in range(8)
+)
+
+
+def picture(what: str, suffix: str, write: Write, *expected: Any, error: str = "", **settings: Any) -> File:
+    """In class folders; ``expected`` are the shape, and the smallest and largest value."""
+    return File("images", what, "", in_classes(suffix, write), *expected, settings=settings, error=error)
+
+
+def recording(what: str, suffix: str, write: Write, **more: Any) -> File:
+    expected = {"shape": (32, 32), "high": 1} | more
+    return File("sounds", what, "", in_classes(suffix, write), **expected)
+
+
+def molecule_file(what: str, path: str, write: Write, atoms: int = 8, **more: Any) -> File:
+    settings = {"target": "heat", "task": "regression"} | more.pop("settings", {})
+    labels = more.pop("labels", (0, 7 / 3))
+    return File("molecules", what, path, named(path, write), (atoms, atoms), labels=labels, settings=settings, **more)
+
+
+RGB, ALL, VOLUME = {"channels": "rgb"}, {"channels": "all"}, {"pages": "volume"}
+
+FILES = [
+    picture("PNG, 8 bits", ".png", pillow(GREY), (6, 8), 0, TOP),
+    picture("PNG, suffix in capitals", ".PNG", pillow(GREY, format="PNG"), (6, 8), 0, TOP),
+    picture("PNG, 1 bit", ".png", pillow(GREY, "1"), (6, 8), 0, 1),
+    picture("PNG, 16 bits", ".png", pillow(CAMERA * np.uint16(16)), (6, 8), 0, 64000 / 65535),
+    picture("PNG, 12 bits in 16", ".png", pillow(CAMERA), (6, 8), 0, 4000 / 4095),
+    picture("PNG, palette", ".png", pillow(GREY, "P"), (6, 8), 0, TOP),
+    picture("PNG, colour", ".png", pillow(COLOUR), (6, 8, 3), 0, TOP, **RGB),
+    picture("PNG, colour in grey", ".png", pillow(COLOUR), (6, 8), None, None),
+    picture("PNG, transparent", ".png", pillow(COLOUR, "RGBA"), (6, 8, 3), 0, TOP, **RGB),
+    picture("JPEG", ".jpg", pillow(GREY, quality=95), (6, 8), None, None),
+    picture("JPEG, colour", ".JPEG", pillow(COLOUR, format="JPEG"), (6, 8, 3), None, None, **RGB),
+    picture("WebP, lossless", ".webp", pillow(GREY, lossless=True), (6, 8), 0, TOP),
+    picture("BMP", ".bmp", pillow(GREY), (6, 8), 0, TOP),
+    picture("GIF", ".gif", pillow(GREY), (6, 8), 0, TOP),
+    picture("JPEG 2000", ".jp2", pillow(GREY, irreversible=False), (6, 8), 0, TOP),
+    picture("TGA", ".tga", pillow(GREY), (6, 8), 0, TOP),
+    picture("PPM", ".ppm", pillow(COLOUR), (6, 8, 3), 0, TOP, **RGB),
+    picture("PGM", ".pgm", pillow(GREY), (6, 8), 0, TOP),
+    picture("TIFF, 8 bits", ".tif", tiff(GREY), (6, 8), 0, TOP),
+    picture("TIFF, 12 bits in 16", ".TIFF", tiff(CAMERA), (6, 8), 0, 4000 / 4095),
+    picture("TIFF, as stored", ".tif", tiff(CAMERA), (6, 8), 0, 4000, scale="none"),
+    picture("TIFF, percentiles", ".tif", tiff(CAMERA), (6, 8), 0, 1, scale="percentile"),
+    picture("TIFF, 32 bits", ".tif", tiff(CAMERA.astype(np.uint32) * 2**20), (6, 8), 0, 4000 / 4096),
+    picture("TIFF, signed", ".tif", tiff(GREY.astype(np.int16) - 99), (6, 8), 0, 1),
+    picture("TIFF, floats", ".tif", tiff(GREY / np.float32(255)), (6, 8), 0, TOP),
+    picture("TIFF, LZW", ".tif", tiff(GREY, compression="lzw"), (6, 8), 0, TOP),
+    picture("TIFF, deflated", ".tif", tiff(CAMERA, compression="zlib", predictor=2), (6, 8), 0, 4000 / 4095),
+    picture("TIFF, tiles", ".tif", tiff(GREY, tile=(16, 16)), (6, 8), 0, TOP),
+    picture("TIFF, colour", ".tif", tiff(COLOUR, photometric="rgb"), (6, 8, 3), 0, TOP, **RGB),
+    picture("TIFF, pages as channels", ".tif", tiff(STACK, photometric="minisblack"), (6, 8, 5), 0, TOP, **ALL),
+    picture("TIFF, pages as depth", ".tif", tiff(STACK, photometric="minisblack"), (5, 6, 8), 0, TOP, **VOLUME),
+    picture(
+        "TIFF, pages, not said what they are", ".tif", tiff(STACK, photometric="minisblack"),
+        error="has 5 channels, expected grey or colour; set dataset.channels=all or dataset.pages=volume",
+    ),
+    picture(
+        "OME-TIFF, channels", ".ome.tif", tiff(STACK, photometric="minisblack", metadata={"axes": "CYX"}),
+        (6, 8, 5), 0, TOP, **ALL,
+    ),
+    picture(
+        "OME-TIFF, depth and channels", ".ome.tif",
+        tiff(np.stack([STACK, STACK]), photometric="minisblack", metadata={"axes": "CZYX"}),
+        (5, 6, 8, 2), 0, TOP, **ALL, **VOLUME,
+    ),
+    picture(
+        "GeoTIFF, four bands", ".tif",
+        tiff(
+            np.stack([CAMERA] * 4), photometric="minisblack", planarconfig="separate",
+            extratags=[(33550, "d", 3, (10.0, 10.0, 0.0), True), (34735, "H", 4, (1, 1, 0, 0), True)],
+        ),
+        (6, 8, 4), 0, 4000 / 4095, **ALL,
+    ),
+    picture("TIFF, cut", ".tif", cut(tiff(GREY), 0.1), error="1.tif is not a readable picture"),
+    picture("FITS", ".fits", fits(GREY), (6, 8), 0, TOP),
+    picture("FITS, floats", ".fit", fits(GREY / np.float32(255)), (6, 8), 0, TOP),
+    picture("FITS, planes", ".fits", fits(STACK), (5, 6, 8), 0, TOP, **VOLUME),
+    picture("NIfTI", ".nii", nifti(), (6, 5, 4), 0, 119 / 255, **VOLUME),
+    picture("NIfTI, compressed", ".nii.gz", nifti(), (6, 5, 4), 0, 119 / 255, **VOLUME),
+    picture("NIfTI, suffix in capitals, resized", ".NII.GZ", nifti(), (4, 4, 4), None, None, resize=4, **VOLUME),
+    picture("NIfTI, times", ".nii", nifti(np.stack([SCAN] * 2, -1)), (6, 5, 4, 2), 0, 119 / 255, **ALL, **VOLUME),
+    picture("MGH", ".mgz", nifti(), (6, 5, 4), 0, 119 / 255, **VOLUME),
+    picture("NIfTI, cut", ".nii", cut(nifti(), 0.5), error="1.nii is not a readable picture", **VOLUME),
+    File("images", "in folders train and test", "", in_classes(".png", pillow(GREY), (
+        "train/cat/1", "train/owl/1", "Testing/cat/1", "Testing/owl/1")), (6, 8), 0, TOP),
+    File("images", "in folders inside those of the classes", "", in_classes(".png", pillow(GREY), (
+        "cat/old/1", "cat/new/1", "owl/old/1", "owl/new/1")), (6, 8), 0, TOP, settings={"recursive": True}),
+    File("images", "listed in a table", "labels.csv", listed(MANIFEST), (6, 8), 0, TOP),
+    File("images", "listed in a table, numbers and parts", "labels.csv", listed(MANIFEST), (6, 8), 0, TOP, (1.5, 4),
+         {"target": "height", "split_column": "part", "task": "regression"}),
+    File("images", "listed in a table, but not there", "labels.csv", listed(MANIFEST.replace("owl/", "own/")),
+         error="2 of 4 files that labels.csv names do not exist"),
+    File("images", "of two sizes", "", of_two_sizes, error="set dataset.resize, dataset.crop or dataset.pad"),
+    File("images", "of two sizes, padded", "", of_two_sizes, (8, 8), 0, TOP, settings={"pad": 8}),
+    File("images", "one is damaged", "", with_a_bad_one, error="0.png is not a readable picture"),
+    File("images", "one is damaged, left out", "", with_a_bad_one, (6, 8), 0, TOP, settings={"on_error": "skip"},
+         warning="1 of 5 pictures are left out"),
+    File("images", "no pictures", "", in_classes(".doc", text("no picture")), error="expected a folder for each class"),
+    *(recording(f"WAV, {bits}", ".wav", sound(subtype)) for bits, subtype in (
+        ("8 bits", "PCM_U8"), ("16 bits", "PCM_16"), ("24 bits", "PCM_24"), ("32 bits", "PCM_32"), ("floats", "FLOAT"),
+        ("mu-law", "ULAW"))),
+    recording("WAV, suffix in capitals", ".WAV", sound()),
+    recording("WAV, two channels", ".wav", sound(channels=2)),
+    recording("WAV of a stream, without its length", ".wav", wav_of_a_stream),
+    recording("WAV, cut", ".wav", cut(sound("PCM_16"), 0.6), warning="ends too early"),
+    recording("WAV, not one", ".wav", text("no sound"), error="1.wav is not a readable recording"),
+    recording("WAV, samples", ".wav", sound("FLOAT"), shape=(4000,), low=-0.9, high=0.9, settings={"form": "waveform"}),
+    *(recording(kind, suffix, sound()) for kind, suffix in (
+        ("FLAC", ".flac"), ("Ogg Vorbis", ".ogg"), ("MP3", ".mp3"), ("AIFF", ".aiff"), ("AU", ".au"), ("CAF", ".caf"))),
+    File("sounds", "of two rates", "", of_two_rates, error="set dataset.rate=8000 to resample"),
+    File("sounds", "of two rates, resampled", "", of_two_rates, (32, 32), 0, 1, settings={"rate": 8000}),
+    molecule_file("extended XYZ", "all.extxyz", molecules()),
+    molecule_file("XYZ", "all.xyz", molecules()),
+    molecule_file("XYZ, lower case", "all.xyz", text(f"5\nheat=1\n{CH4.lower()}" * 4), 5, labels=(1, 1)),
+    molecule_file("XYZ, atomic numbers", "all.xyz", text(f"5\nheat=1\n{CH4.replace('C', '6').replace('H', '1')}" * 4),
+                  5, labels=(1, 1)),
+    molecule_file("XYZ of QM9", "all.xyz", text(QM9 * 4), 5, labels=(-40.5, -40.5), settings={"target": "U0"}),
+    molecule_file("XYZ, no element", "all.xyz", text("1\nheat=1\nQq 0 0 0\n"),
+                  error="that can be read (KeyError: 'Qq')"),
+    molecule_file("XYZ in bohr", "all.xyz", molecules(scale=1.89), error="set dataset.unit=bohr"),
+    molecule_file("XYZ, told to be in bohr", "all.xyz", molecules(scale=1.89), settings={"unit": "bohr"}),
+    molecule_file("SDF", "all.sdf", sdf),
+    molecule_file("SDF, cut", "all.sdf", text("\n\n\n 99 99"), error="is not an entry of an SDF file that RDKit reads"),
+    molecule_file("database of ASE", "all.db", database),
+    molecule_file("trajectory of ASE", "all.traj", molecules(), settings={"target": "energy"}),
+    molecule_file("SMILES", "all.csv", text(SMILES)),
+    molecule_file("SMILES, not one", "all.csv", text("smiles,heat\nC(C,1\n"), error="is no SMILES that RDKit reads"),
+    File("table", "CSV", "all.csv", named("all.csv", text(CSV)), (2,), 0, 3.5, settings={"target": "kind"}),
+    File("table", "tabs", "all.tsv", named("all.tsv", text(CSV.replace(",", "\t"))), (2,), 0, 3.5,
+         settings={"target": "kind", "separator": "\\t"}),
+    File("table", "semicolons, decimal commas, Latin-1", "all.csv",
+         named("all.csv", text(FOREIGN, "latin-1")), (2,), 0, 3.5,
+         ("cat", "föhn"), {"target": "kind", "separator": ";", "decimal": "comma", "encoding": "latin-1"}),
+    File("table", "Latin-1, not said", "all.csv", named("all.csv", text(CSV.replace("owl", "föhn"), "latin-1")),
+         settings={"target": "kind"}, error="set those of the file, such as dataset.encoding=latin-1"),
+    File("table", "CSV, a value is missing", "all.csv", named("all.csv", text(CSV + ",1,cat\n")),
+         settings={"target": "kind"}, error="the table has missing values: width (1 row)"),
+    File("table", "CSV, missing values imputed", "all.csv", named("all.csv", text(CSV + ",1,cat\n")), (2,), 0, 3.5,
+         settings={"target": "kind", "missing": "median"}),
+    File("table", "Parquet", "all.parquet", named("all.parquet", parquet), (1,), 0, 3.5, settings={"target": "kind"}),
+    File("table", "spreadsheet", "all.xlsx", named("all.xlsx", text("PK")), settings={"target": "kind"},
+         error="it is a spreadsheet; save it as CSV"),
+    File("arrays", ".npz", "all.npz", named("all.npz", arrays(X=np.ones((8, 6, 8)), y=np.array(CAT_OWL * 4))),
+         (6, 8), 1, 1),
+    File("arrays", "two .npy files", "X.npy", npy_pair, (6,), 1, 1, settings={"y_path": "y.npy"}),
+    File("arrays", ".npz with objects", "all.npz", named("all.npz", arrays(X=np.array([{}] * 8), y=np.arange(8))),
+         error="an array in it holds Python objects"),
+    *(File("fields", what, path, named(path, fields(engine)), (5, 6), labels=(0.0, 1), settings={"target": "heat"})
+      for what, path, engine in (("NetCDF 4", "all.nc", "h5netcdf"), ("NetCDF 3", "all.nc", "scipy"),
+                                 ("Zarr", "all.zarr", "zarr"))),
+    File("fields", "HDF5 without names of axes", "all.h5", named("all.h5", plain_hdf5), (5, 6), labels=(0, 1),
+         settings={"target": "y"}),
+    File("fields", "no such variable", "all.nc", named("all.nc", fields("scipy")), settings={"target": "haet"},
+         error="the file has no variable 'haet'; did you mean 'heat'"),
+    File("series", "tab-separated, of the UCR archive", "all.tsv", named("all.tsv", text(SERIES)), (20,), -1, 1,
+         (0, 1)),
+    File("series", ".ts, of the UEA archive", "all.ts", named("all.ts", text(TS)), (20,), -1, 1),
+]  # fmt: skip
+
+
+def page() -> str:
+    """The page with the table, made from the list."""
+    rows = []
+    for each in FILES:
+        settings = " ".join(f"`dataset.{key}={value}`" for key, value in each.settings.items())
+        scale = "" if each.low is None or each.high is None else f", {each.low:.3g} to {each.high:.3g}"
+        low, high = each.labels
+        answers = f"classes {low} and {high}" if isinstance(low, str) else f"numbers {low:.3g} to {high:.3g}"
+        read = f"error: {each.error}" if each.error else f"{each.shape}{scale}; {answers}"
+        note = f"; warning: {each.warning}" if each.warning else ""
+        rows.append(f"| `{each.kind}` | {each.what} | {settings} | {read}{note} |")
+    return (
+        f"""# Files that are read
+
+{len(FILES)} small files, which [tests/file_table.py](../../tests/file_table.py) writes and the tests read: the shape
+of a point, the smallest and largest value, the answers, or the error. Made by `python tests/file_table.py`. How to choose the settings is in
+[Read your own data](../howto/data.md).
+
+| `dataset` | file | settings | read as |
+|---|---|---|---|
+"""
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
