@@ -430,8 +430,8 @@ def page() -> str:
         f"""# Files that are read
 
 {len(FILES)} small files, which [tests/file_table.py](../../tests/file_table.py) writes and the tests read: the shape
-of a point, the smallest and largest value, the answers, or the error. Made by `python tests/file_table.py`. How to choose the settings is in
-[Read your own data](../howto/data.md).
+of a point, the smallest and largest value, the answers, or the error. Made by `python tests/file_table.py`. How to
+choose the settings is in [Read your own data](../howto/data.md).
 
 | `dataset` | file | settings | read as |
 |---|---|---|---|
