@@ -2,7 +2,7 @@
 
     python -m benchmarks.gaussian_processes [--seeds 5]
 
-Prints Markdown, a row for each data set: the means over the seeds. Both are fitted in turns.
+Prints Markdown, a row for each table and each field: the means over the seeds. Both are fitted in turns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from sklearn.datasets import load_diabetes, load_wine, make_friedman1, make_frie
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from orbit import Exact, Gaussian, GaussianProcess
+from orbit import DivergenceFree, Exact, Gaussian, GaussianProcess
+from orbit.approx import OperatorExact
 
 Points = tuple[np.ndarray, np.ndarray]
 
@@ -59,30 +60,65 @@ TABLES: dict[Callable[[int], Points], int] = {
 }
 
 
+def taylor_green(X: np.ndarray) -> np.ndarray:
+    x, z = X.T
+    return np.column_stack([np.cos(x) * np.sin(z), -np.sin(x) * np.cos(z)])
+
+
+def abc(X: np.ndarray) -> np.ndarray:
+    """The flow of Arnold, Beltrami and Childress."""
+    return np.sin(np.roll(X, 1, axis=1)) + np.cos(np.roll(X, -1, axis=1))
+
+
+#: Fields without divergence, their coordinates and numbers of training points; noise has a standard deviation of 0.1.
+FIELDS: list[tuple[Callable[[np.ndarray], np.ndarray], int, int]] = [
+    (taylor_green, 2, 100),
+    (taylor_green, 2, 300),
+    (abc, 3, 200),
+]
+
+
+def field(function: Callable[[np.ndarray], np.ndarray], d: int, n: int, seed: int) -> tuple[Points, Points]:
+    """Training points in a box of side 4 with noisy values, and 1,000 test points with values without noise."""
+    rng = np.random.default_rng(seed)
+    X, X_test = rng.uniform(-2, 2, (n, d)), rng.uniform(-2, 2, (1000, d))
+    return (X, function(X) + 0.1 * rng.standard_normal((n, d))), (X_test, function(X_test))
+
+
 class OfOrbit:
-    """A Gaussian process with lengthscales by marginal likelihood: one for each column."""
+    """A Gaussian process with lengthscales by marginal likelihood: one for each column of a table."""
+
+    def __init__(self, is_field: bool = False) -> None:
+        self.features: Any = Exact(Gaussian("evidence"), residual=True, precomputed=True, random_state=0)
+        if is_field:
+            self.features = OperatorExact(DivergenceFree(lengthscale="evidence"), random_state=0)
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> OfOrbit:
-        self.features = Exact(Gaussian("evidence"), residual=True, precomputed=True, random_state=0)
         self.learner = GaussianProcess().fit(self.features.fit_transform(X, y), y)
         return self
 
     def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means, and standard deviations of observations."""
+        """Means, and standard deviations of observations of a table, or of the values of a field."""
         mean, std = self.learner.predict(self.features.transform(X), return_std=True)
-        return mean, np.hypot(std, self.learner.noise_std())
+        return mean, std if mean.ndim > 1 else np.hypot(std, self.learner.noise_std())
 
 
 class OfSklearn:
-    """The same model by scikit-learn, from its own starting values."""
+    """The same model by scikit-learn, from its own starting values; of a field one for each component."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> OfSklearn:
         kernel = ConstantKernel() * RBF(np.ones(X.shape[1])) + WhiteKernel()
-        self.model = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, y)
+        outputs = y.reshape(len(y), -1).T
+        self.models = [GaussianProcessRegressor(kernel, normalize_y=True).fit(X, each) for each in outputs]
         return self
 
     def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.model.predict(X, return_std=True)
+        means, stds = zip(*(model.predict(X, return_std=True) for model in self.models), strict=True)
+        if len(means) == 1:
+            return means[0], stds[0]
+        noises = [model.kernel_.k2.noise_level * model._y_train_std**2 for model in self.models]
+        variances = np.square(np.column_stack(stds)) - noises  # of the function: a WhiteKernel adds the noise
+        return np.column_stack(means), np.sqrt(variances)
 
 
 def scores(model: Any, train: Points, test: Points) -> tuple[float, float, float]:
@@ -103,6 +139,14 @@ def split(points: Points, n: int, seed: int) -> tuple[Points, Points]:
     return (X[rows[:n]], y[rows[:n]]), (X[rows[n:]], y[rows[n:]])
 
 
+def row(name: str, parts: list[tuple[Points, Points]], is_field: bool) -> str:
+    """A row of the table."""
+    found = np.array([[scores(model, *part) for model in (OfOrbit(is_field), OfSklearn())] for part in parts]).mean(0)
+    errors = [f"{rmse:.4g}, {nlpd:.3f}" for rmse, nlpd, _ in found]
+    times = [f"{seconds:.2g}" for *_, seconds in found]
+    return f"| {' | '.join([name, str(len(parts[0][0][0])), *errors, *times])} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
@@ -110,12 +154,10 @@ def main() -> None:
     warnings.simplefilter("ignore")  # scikit-learn's, of lengthscales at their bounds
     print("| data | training points | orbit: RMSE, nlpd | scikit-learn: RMSE, nlpd | orbit, s | scikit-learn, s |")
     print("|---|---:|---:|---:|---:|---:|")
+    for function, d, n in FIELDS:
+        print(row(function.__name__, [field(function, d, n, seed) for seed in seeds], True), flush=True)
     for table, n in TABLES.items():
-        parts = [split(table(seed), n, seed) for seed in seeds]
-        found = np.array([[scores(model(), *part) for model in (OfOrbit, OfSklearn)] for part in parts]).mean(0)
-        errors = [f"{rmse:.4g}, {nlpd:.3f}" for rmse, nlpd, _ in found]
-        times = [f"{seconds:.2g}" for *_, seconds in found]
-        print("|", " | ".join([table.__name__, str(n), *errors, *times]), "|", flush=True)
+        print(row(table.__name__, [split(table(seed), n, seed) for seed in seeds], False), flush=True)
 
 
 if __name__ == "__main__":

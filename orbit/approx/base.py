@@ -52,6 +52,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     ----------
     operator_valued : bool
         Whether the features include the structure of an operator-valued kernel.
+    equivariant : bool
+        Whether the group acts on outputs as it does on points.
     default_kernel : subclass of Kernel
         The kernel, with its defaults, if none is given.
     implied_kernel : method without arguments, or None
@@ -94,6 +96,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """
 
     operator_valued: ClassVar[bool] = False
+    equivariant: bool = False
     default_kernel: ClassVar[type[Kernel]] = Gaussian
     implied_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
     kernel: Kernel | None
@@ -234,7 +237,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         if rule != "auto" and self._has_simple_gram(rule):
             n = min(len(X), MOST_ROWS // (X[0].size if isinstance(self.kernel_, FieldKernel) else 1))
             rows = np.sort(generator(seed).choice(len(X), n, replace=False))
-            points = engine.orbit_points(self.orbit_, X[rows], self.encode)[0]
+            moved = X[rows][None] if self.equivariant else engine.orbit_points(self.orbit_, X[rows], self.encode)
+            points = moved[0].reshape(n, -1)
             self.kernel_, by_evidence = choose_by_evidence(
                 self.kernel_, points, np.asarray(y)[rows], self._each(rule, X)
             )
@@ -259,13 +263,15 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _has_simple_gram(self, rule: str) -> bool:
         """Whether the kernel matrix is a function of distances of points, each moved by one element or none.
 
+        That of an equivariant map is taken without the group, which moves the outputs too.
+
         Raises
         ------
         InputError
             If it is not, and each column should get a lengthscale.
         """
-        is_simple = len(self.orbit_.weights_) == 1 and self.kernel_.has_profile
-        if rule == "ard" and (not is_simple or isinstance(self.kernel_, FieldKernel)):
+        is_simple = (self.equivariant or len(self.orbit_.weights_) == 1) and self.kernel_.has_profile
+        if rule == "ard" and (not is_simple or self.equivariant or isinstance(self.kernel_, FieldKernel)):
             raise InputError(
                 f"kernel.lengthscale=ard needs group=identity and a kernel with a lengthscale and a derivative, found "
                 f"{self.orbit_.group_.label()} and {self.kernel_.label()}: choose kernel.lengthscale=evidence"
@@ -275,7 +281,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _each(self, rule: str, X: np.ndarray) -> bool:
         """Whether each column gets a lengthscale."""
         is_table = self.encoder_.is_identity and X.ndim == 2 and X.shape[1] <= MOST_COLUMNS
-        return rule == "ard" or (is_table and X.shape[1] > 1 and not isinstance(self.kernel_, FieldKernel))
+        is_turned = self.equivariant or isinstance(self.kernel_, FieldKernel)
+        return rule == "ard" or (is_table and X.shape[1] > 1 and not is_turned)
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
         """Fit the encoder to moved points; returns the vectors to which the kernel is fitted.

@@ -94,7 +94,8 @@ def choose_by_evidence(kernel: Any, points: np.ndarray, y: np.ndarray, each: boo
     Y = _centred(kernel, y)
     if len(points) < 2 or not Y.any():
         return kernel, None
-    X, few = torch.from_numpy(points.astype(np.float64)), slice(None, None, max(1, len(Y) // _FEW_ROWS))
+    n_rows = Y.size if isinstance(kernel, FieldKernel) else len(Y)
+    X, few = torch.from_numpy(points.astype(np.float64)), slice(None, None, max(1, n_rows // _FEW_ROWS))
     X = X - X.mean(0)
     median = float(kernel.lengthscale_)
 

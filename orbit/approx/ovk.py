@@ -104,7 +104,8 @@ class OperatorExact(FeatureMap):
         self.pivots_, self.normalization_ = pivoted_root(self._gram(self.X_fit_))
         self._n_features_out = _outputs(operator, d) * len(self.normalization_)
         stacked = None if _is_scalar(operator) else d
-        self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked)
+        prior = self._gram(np.zeros((1, d)))
+        self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked, prior)
 
     def _average(self, X: np.ndarray) -> np.ndarray:
         # small pivots magnify rounding, so the product is taken in float64

@@ -108,8 +108,9 @@ def _left_out_error(psi: Any, targets: np.ndarray, clusters: np.ndarray | None) 
 
 
 def _evidence(psi: Any, targets: np.ndarray) -> float:
-    targets = targets - targets.mean(0)
-    return evidence_of_features(*rows_of(psi, targets)) if targets.any() else 0.0
+    rows, targets = rows_of(psi, targets - targets.mean(0))
+    size = np.sqrt(np.square(rows).sum(1).mean())
+    return evidence_of_features(rows / size, targets) if targets.any() and size > 0 else 0.0
 
 
 class _SharedProjections(ProjectedKernelSums):

@@ -184,7 +184,7 @@ class Learner(Estimator):
         if structure is not None and structure.is_coupled:
             raise InputError(
                 f"{learner} fits each output by itself, and outputs of these operator-valued features depend on one "
-                "another: choose SteinRegressor, SteinClassifier or CGRegressor"
+                "another: choose SteinRegressor, GaussianProcess, SteinClassifier or CGRegressor"
             )
         return Independent(), X
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -17,8 +18,9 @@ from orbit.registry import register
 from orbit.solvers.evidence import Evidence, least_squares
 from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, LeastSquares
+from orbit.solvers.output_rows import OutputRows
 from orbit.solvers.selection import best_of_path
-from orbit.solvers.structure import GramStructure, Independent
+from orbit.solvers.structure import GramStructure, Independent, Structure
 
 
 @register("regressor", "gp")
@@ -33,7 +35,10 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         mean(x)     = k(x, X) (K + rho I)^-1 y
         variance(x) = a (k(x, x) - k(x, X) (K + rho I)^-1 k(X, x))
 
-    (Rasmussen and Williams 2006, eqs. 2.25, 2.26 and 2.30). One factorisation, of the second
+    (Rasmussen and Williams 2006, eqs. 2.25, 2.26 and 2.30). Outputs that an operator-valued
+    kernel couples, such as those of a field without divergence, are one process on pairs of a
+    point and an output, with a noise in units of the mean prior variance, and K(x, x) a matrix
+    (Alvarez, Rosasco and Lawrence 2012, section 3). One factorisation, of the second
     moments or of the Gram matrix, whichever is smaller, serves every rho.
 
     Parameters
@@ -75,6 +80,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     # suits kernel values of about one, and targets scaled to variance one
     default_path = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
     needs_norms = True
+    operator_valued = True
     takes_gram = True
     auto_lengthscale = "evidence"
 
@@ -94,14 +100,15 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         structure, X = self._accepted(X)
         X, y = self._validated(X, y, reset=True)
         self._targets = Numbers(type(self).__name__, y.ndim == 1)
-        Y, self._mean, self._scale = self._scaled(self._targets.encode(y))
-        problem = least_squares(structure, X, Y, self._path())
-        evidence = Evidence(problem, Y, self.amplitude)
+        Y, self._mean, self._scale = self._scaled(self._targets.encode(y), structure)
+        structure, rows, X_rows, Y_rows = _rows(structure, X, Y)
+        problem = least_squares(structure, X_rows, Y_rows, self._path())
+        evidence = Evidence(problem, Y_rows, self.amplitude)
         self._choose(evidence)
         self.amplitude_ = evidence.amplitude(self.noise_)
         self.log_marginal_likelihood_ = evidence(self.noise_)
-        W = _coefficients(structure, problem, self.noise_) * self._scale
-        self._variance = _Variance(structure, problem, X, self.noise_)
+        W = rows.coefficients(_coefficients(structure, problem, self.noise_)) * self._scale
+        self._variance = _Variance(structure, rows, problem, X_rows, self.noise_)
         self.coef_, self.intercept_ = self._targets.linear_model(W.astype(X.dtype), self._mean)
         return self
 
@@ -128,8 +135,26 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         mean = linear_predictions(X, self.coef_.T, self.intercept_)
         if not return_std:
             return mean
-        std = np.sqrt(self.amplitude_ * self._variance(X))[:, None] * self._scale
+        variances = np.maximum(np.diagonal(self._variance(X), axis1=1, axis2=2), 0.0)
+        std = np.sqrt(self.amplitude_ * variances) * self._scale
         return mean, self._targets.decode(std)
+
+    def output_covariance(self, X) -> np.ndarray:
+        """The posterior covariance of the outputs at each point, shape (n, k, k), without the noise.
+
+        Parameters
+        ----------
+        X : features of operator-valued kernels, such as fields, shape (n, d); of others outputs are independent
+
+        Raises
+        ------
+        InputError
+            As :meth:`predict` with ``return_std``.
+        """
+        covariances = self.amplitude_ * self._variance(self._points(X))
+        if covariances.shape[1] < len(self._scale):
+            covariances = covariances * np.eye(len(self._scale))
+        return covariances * self._scale[:, None] * self._scale
 
     def noise_std(self) -> float | np.ndarray:
         """``sqrt(amplitude_ * noise_)`` in units of the targets: a number, or shape (k,)."""
@@ -139,12 +164,12 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
 
     def path_predictions(self, X, y, path: np.ndarray, X_new) -> Iterator[np.ndarray]:
         """Predictions for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""
-        y = np.asarray(y)
-        Y, mean, scale = self._scaled(y)
-        structure, X = self._accepted(X)
-        problem, X_new = least_squares(structure, X, Y, np.sort(path)), np.asarray(X_new)
+        y, (structure, X) = np.asarray(y), self._accepted(X)
+        Y, mean, scale = self._scaled(y, structure)
+        structure, rows, X_rows, Y_rows = _rows(structure, X, Y)
+        problem, X_new = least_squares(structure, X_rows, Y_rows, np.sort(path)), np.asarray(X_new)
         for noise in path:
-            scores = X_new @ (_coefficients(structure, problem, float(noise)) * scale) + mean
+            scores = X_new @ (rows.coefficients(_coefficients(structure, problem, float(noise))) * scale) + mean
             yield scores.reshape(len(scores), *y.shape[1:])
 
     def fit_bytes(self, n: int, d: int) -> int:
@@ -159,11 +184,16 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     def _criterion(self) -> str:
         return "marginal_likelihood"
 
-    def _scaled(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _scaled(self, y: np.ndarray, structure: Independent) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Targets, shape (n, k), and the mean and scale of each; coupled outputs, such as a field, have one scale."""
         Y = y.reshape(len(y), -1).astype(np.float64)
         if not self.normalize:
             return Y, np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         mean, scale = mean_and_deviation(Y)
+        if isinstance(structure, Structure) and structure.is_equivariant:
+            mean = np.zeros_like(mean)
+        if structure.is_coupled:
+            scale = np.full_like(scale, np.sqrt(np.square(Y - mean).mean()))
         scale[is_constant(scale, mean, Y.dtype)] = 1.0
         return (Y - mean) / scale, mean, scale
 
@@ -174,38 +204,56 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
             self.noise_ = evidence.maximised_near(self.noise_, self.path_)
 
 
+def _rows(structure: Independent, X: np.ndarray, Y: np.ndarray) -> tuple[Any, OutputRows, np.ndarray, np.ndarray]:
+    """The structure of the process of rows, how they follow from features, and the rows and their targets."""
+    if isinstance(structure, Structure) and structure.learns_output:
+        raise InputError("kernel.output=learned is for learner=stein: choose kernel.output=covariance or another")
+    rows = OutputRows.of(structure, X, Y).scaled(X)
+    if isinstance(structure, GramStructure):
+        return structure, rows, X, Y
+    return Independent(), rows, rows(X), rows.targets(Y)
+
+
 def _coefficients(structure: Independent, problem: LeastSquares, noise: float) -> np.ndarray:
     """Coefficients of the features; zero for the column of the prior variance."""
     return structure.for_features(*problem.solve(noise / problem.n))[0]
 
 
 class _Variance:
-    """Computes k(x, x) - k(x, X) (K + rho I)^-1 k(X, x) for the kernel of the features."""
+    """Computes K(x, x) - K(x, X) (K + rho I)^-1 K(X, x), shape (n, p, p), from the rows of points."""
 
-    def __init__(self, structure: Independent, problem: LeastSquares, X: np.ndarray, noise: float) -> None:
+    def __init__(self, structure: Independent, rows: OutputRows, problem: LeastSquares, X: np.ndarray, noise: float):
         self._gram = structure if isinstance(structure, GramStructure) else None
         assert isinstance(problem.factorisation, Eigen | Cholesky)
         self._factorisation, self._regularization = problem.factorisation, noise / problem.n
-        self._n, self._rows = problem.n, None
+        self._n, self._rows, self._training = problem.n, rows, None
         if isinstance(problem, Dual) and self._gram is None:
-            self._rows = X.astype(np.float64)
+            self._training = X
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        X = X.astype(np.float64)
         if self._gram is not None:
             if not self._gram.has_prior:
                 raise InputError(
                     "return_std=True: expected kernel values with the prior variance k(x, x), found Exact without it: "
                     "set residual=True"
                 )
-            return self._posterior_variance(X[:, -1], X[:, : self._gram.n].T)
-        if self._rows is not None:
-            return self._posterior_variance(np.square(X).sum(1), self._rows @ X.T)
-        return self._regularization * self._inverse_form(X.T)
+            K, prior = X.astype(np.float64)[:, : self._gram.n], X[:, -1].astype(np.float64)
+            return prior[:, None, None] - self._explained(K.T) / self._n
+        rows = self._rows(X)
+        own = self._products(rows)
+        prior = own if self._rows.prior is None else self._rows.prior
+        if self._training is not None:
+            return prior - self._explained(self._training @ rows.T) / self._n
+        return prior - own + self._regularization * self._explained(rows.T)
 
-    def _posterior_variance(self, prior: np.ndarray, K: np.ndarray) -> np.ndarray:
-        """The posterior variance from the prior variance and kernel values with the training points, shape (n, m)."""
-        return np.maximum(prior - self._inverse_form(K) / self._n, 0.0)
+    def _explained(self, columns: np.ndarray) -> np.ndarray:
+        """c^T (A + lambda I)^-1 c' of the columns of each point."""
+        in_basis = self._factorisation.to_basis(columns)
+        if self._rows.p == 1:
+            return self._factorisation.inverse_form(in_basis, self._regularization)[:, None, None]
+        return self._products(self._factorisation.half_form(in_basis, self._regularization).T)
 
-    def _inverse_form(self, columns: np.ndarray) -> np.ndarray:
-        return self._factorisation.inverse_form(self._factorisation.to_basis(columns), self._regularization)
+    def _products(self, rows: np.ndarray) -> np.ndarray:
+        """Inner products of the rows of each point, shape (n, p, p)."""
+        of_points = rows.reshape(-1, self._rows.p, rows.shape[1])
+        return of_points @ of_points.swapaxes(1, 2)

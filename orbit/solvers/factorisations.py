@@ -179,6 +179,10 @@ class Eigen(Factorisation):
     def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
         return (1 / (self.values + regularization)) @ np.square(in_basis)
 
+    def half_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        """H, shape (m, k), with H^T H = C^T (A + lambda I)^-1 C for columns C in the basis Q, Q^T C."""
+        return in_basis / np.sqrt(self.values + regularization)[:, None]
+
 
 class Tridiagonal(Factorisation):
     """A reduction to tridiagonal form A = Q T Q^T, a third of an eigendecomposition.
@@ -432,9 +436,12 @@ class Cholesky(Factorisation):
         return columns
 
     def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        return np.square(self.half_form(in_basis, regularization)).sum(0)
+
+    def half_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        """As :meth:`Eigen.half_form`."""
         self._factorise(regularization)
-        solved, _ = self._trtrs(self._factor.T, in_basis, lower=0, trans=1)
-        return np.square(solved).sum(0)
+        return self._trtrs(self._factor.T, in_basis, lower=0, trans=1)[0]
 
     def solve_columns(self, columns: np.ndarray, shift: float | np.ndarray) -> np.ndarray:
         """(A + diag(shift))^-1 c for columns c, shape (m, k), in the precision of A; shift is one, or of shape (m,)."""

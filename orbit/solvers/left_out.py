@@ -16,9 +16,10 @@ from sklearn.base import clone
 from orbit.core.errors import InputError
 from orbit.core.linalg import eigh
 from orbit.core.random import RandomState, generator
+from orbit.solvers.output_rows import OutputRows
 from orbit.solvers.repeats import equal_rows
 from orbit.solvers.selection import DEFAULT_PATH
-from orbit.solvers.structure import Blocks, GramStructure, Structure, unpacked
+from orbit.solvers.structure import GramStructure, Structure, unpacked
 
 # Integers of more different values are numbers, not class labels.
 _MOST_CLASSES = 100
@@ -186,9 +187,9 @@ def rows_of(features: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         psi = vectors * np.sqrt(np.maximum(values, 0.0))
     if not _is_coupled(structure):
         return psi, Y
-    assert isinstance(structure, Structure)
-    operator, Y = structure.operator(Y), Y.reshape(-1, 1)
-    return operator.dense(psi) if isinstance(operator, Blocks) else psi.reshape(len(Y), -1), Y
+    assert structure is not None
+    rows = OutputRows.of(structure, psi, Y)
+    return rows(psi), rows.targets(Y)
 
 
 def _is_coupled(structure: Structure | GramStructure | None) -> bool:

@@ -242,6 +242,8 @@ class Structure(Independent):
         so that the prediction of output a is row a times theta.
     n_outputs : int or None
         p if the kernel fixes it, else None.
+    prior : array, shape (p, p), or (1, 1) for independent outputs, or None
+        The covariance K(x, x) of the outputs at any point, where the features only span the training points.
     """
 
     kernel: OperatorKernel | None
@@ -249,6 +251,12 @@ class Structure(Independent):
     n_features: int
     stacked: int | None = None
     n_outputs: int | None = None
+    prior: np.ndarray | None = None
+
+    @property
+    def is_equivariant(self) -> bool:
+        """Whether the group acts on outputs as on points, so that no field is constant."""
+        return self.stacked is not None and self.frequencies is not None
 
     def check_targets(self, p: int) -> None:
         """Raise ``InputError`` if the kernel does not allow ``p`` outputs."""

@@ -16,6 +16,7 @@ from orbit import (
     Nystrom,
     OperatorRandomFourier,
     Orbit,
+    Orthogonal,
     RandomFourier,
     RationalQuadratic,
     Rotation,
@@ -100,3 +101,12 @@ def test_scaled_columns_keep_what_their_kernel_is():
     assert not kernel.is_isotropic
     assert kernel.metrics() == {"kernel/lengthscale": 2.0, "kernel/largest_lengthscale": 4.0}
     np.testing.assert_array_equal(kernel.rescaled(3.0).lengthscale_, [6.0, 12.0])
+
+
+def test_an_equivariant_map_takes_the_evidence_without_the_group(rng):
+    X = rng.uniform(-2, 2, (40, 2))
+    Y = np.column_stack([-X[:, 1], X[:, 0]]) * np.exp(-np.square(X).sum(1))[:, None]
+    kernel, turns = Decomposable(lengthscale="evidence"), Orbit(Orthogonal(2), size=8)
+    found = OperatorRandomFourier(kernel, turns, n_components=20, equivariant=True, random_state=0).fit(X, Y)
+    assert 0.3 < found.kernel_.lengthscale_ < 3
+    assert isinstance(found.chosen_scale_.value, float)

@@ -10,11 +10,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 
-from orbit.approx import Exact
+from orbit.approx import Exact, OperatorExact, OperatorRandomFourier
 from orbit.core.errors import InputError
 from orbit.distributions import VonMises
-from orbit.groups import Rotation
-from orbit.kernels import Gaussian
+from orbit.groups import Orthogonal, Rotation
+from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian
 from orbit.learners import GaussianProcess, KernelRidgeRegressor, RidgeClassifier, RidgeRegressor, SteinRegressor
 from orbit.orbits import Orbit
 from orbit.testing import PathContract, RegressorContract
@@ -225,3 +225,78 @@ def test_standard_deviations_need_the_prior_variance(rng):
     model = GaussianProcess(noise=0.1).fit(exact.transform(X), X[:, 0])
     with pytest.raises(InputError, match=r"^return_std=True: expected kernel values .*: set residual=True$"):
         model.predict(exact.transform(X), return_std=True)
+
+
+FIELDS = [
+    OperatorExact(DivergenceFree(lengthscale=1.0)),
+    OperatorExact(Decomposable(lengthscale=1.0, output="covariance")),
+    OperatorRandomFourier(CurlFree(lengthscale=1.0), n_components=20, random_state=0),
+    OperatorRandomFourier(
+        Decomposable(lengthscale=1.0), Orbit(Orthogonal(2), size=8), n_components=20, equivariant=True, random_state=0
+    ),
+]
+
+
+@pytest.fixture
+def field(rng):
+    X = rng.uniform(-2, 2, (25, 2))
+    return X, np.column_stack([-X[:, 1], X[:, 0]]) + 0.1 * rng.standard_normal((25, 2))
+
+
+@pytest.mark.parametrize("features", FIELDS, ids=str)
+@pytest.mark.parametrize("noise", [0.1, None])
+def test_gp_of_coupled_outputs_is_the_formula_of_their_covariance(field, rng, features, noise):
+    """Mean and covariance of all outputs of all points at once (Rasmussen and Williams, eqs. 2.25 and 2.26)."""
+    (X, Y), Z = field, rng.uniform(-3, 3, (6, 2))
+    psi = clone(features).fit(X, Y)
+    gp = GaussianProcess(noise).fit(psi.transform(X), Y)
+    mean, std = gp.predict(psi.transform(Z), return_std=True)
+    both = np.concatenate([X, Z])
+    K = _covariance(psi, both, Y)
+    K /= np.trace(K[50:, 50:]) / 12 if isinstance(psi, OperatorExact) else np.trace(K[:50, :50]) / 50
+    is_equivariant = isinstance(psi, OperatorRandomFourier) and psi.equivariant
+    offset = 0 if is_equivariant else Y.mean(0)
+    weights = np.linalg.solve(K[:50, :50] + gp.noise_ * np.eye(50), K[:50, 50:])
+    expected = (weights.T @ (Y - offset).ravel()).reshape(6, 2) + offset
+    np.testing.assert_allclose(mean, expected, atol=1e-6)
+    scale = np.square(Y - offset).mean() * gp.amplitude_
+    covariance = scale * (K[50:, 50:] - K[50:, :50] @ weights)
+    blocks = np.stack([covariance[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] for i in range(6)])
+    np.testing.assert_allclose(gp.output_covariance(psi.transform(Z)), blocks, atol=1e-6)
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(blocks, axis1=1, axis2=2)), atol=1e-5)
+    np.testing.assert_allclose(gp.noise_std(), np.sqrt(scale * gp.noise_))
+
+
+def _covariance(psi, X, Y):
+    """The prior covariance of the outputs of all points, a row for each output of a point."""
+    if isinstance(psi, OperatorExact):
+        if not isinstance(psi.kernel_, Decomposable):
+            return psi.kernel_.gram(X)
+        return np.kron(psi.kernel_.base_.gram(X), psi.kernel_.output_matrix(Y))
+    features = psi.transform(X)
+    if psi.equivariant:
+        rows = np.asarray(features).reshape(2 * len(X), -1)
+    else:
+        rows = features.structure.operator(Y).dense(np.asarray(features))
+    return rows @ rows.T
+
+
+def test_gp_of_independent_outputs_by_an_operator_valued_kernel_knows_the_prior(field):
+    X, Y = field
+    psi = OperatorExact(Decomposable(lengthscale=1.0)).fit(X, Y)
+    far = psi.transform(np.full((1, 2), 50.0))
+    gp = GaussianProcess(noise=0.1).fit(psi.transform(X), Y)
+    np.testing.assert_allclose(gp.predict(far, return_std=True)[1][0], np.sqrt(gp.amplitude_) * Y.std(0))
+    np.testing.assert_allclose(gp.output_covariance(far)[0], np.diag(gp.amplitude_ * Y.var(0)))
+
+
+def test_the_evidence_of_a_field_chooses_the_lengthscale(rng):
+    X = rng.uniform(-2, 2, (60, 2))
+    Y = np.column_stack([np.cos(X[:, 0]) * np.sin(X[:, 1]), -np.sin(X[:, 0]) * np.cos(X[:, 1])])
+    Y += 0.1 * rng.standard_normal(Y.shape)
+    fits = []
+    for lengthscale in ("evidence", 0.3, 20.0):
+        psi = OperatorExact(DivergenceFree(lengthscale=lengthscale), random_state=0)
+        gp = GaussianProcess().fit(psi.fit_transform(X, Y), Y)
+        fits.append(gp.log_marginal_likelihood_)
+    assert fits[0] == max(fits)
