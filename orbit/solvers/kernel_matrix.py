@@ -61,6 +61,8 @@ class KernelMatrix(LeastSquares):
         share of the solution's.
     """
 
+    gains_by_float64 = False  # K is rounded
+
     def __init__(
         self, operator: Operator, K: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
     ) -> None:
@@ -84,6 +86,8 @@ class KernelMatrix(LeastSquares):
         self.path = path
         if len(path) == 1:  # solve makes the factor of a single value
             return
+        if not float32:
+            self._check_room(float(path[0]))
         K, root = self._K, self._root.astype(self._K.dtype)
         if (root != 1).any():
             K = K * root
@@ -155,13 +159,19 @@ class KernelMatrix(LeastSquares):
     def _solution(self, regularization: float) -> np.ndarray:
         """(K + n lambda W^-1)^-1 times the right-hand sides, shape (n, columns), by a factor in float32 or float64."""
         found = self._refined(regularization, np.float32)
-        if found is None and (needed := 8 * self.n**2) > process_bytes():
-            raise _too_small(regularization, f"whose factor in float64 takes {size_text(needed)} more memory")
         if found is None:
+            self._check_room(regularization)
             found = self._refined(regularization, np.float64)
         if found is None:
             raise _too_small(regularization, "for which kernel values in float32 are too coarse")
         return found
+
+    def _check_room(self, regularization: float) -> None:
+        """Raise ``InputError`` if a factor in float64, beside K, does not fit in memory."""
+        needed = (self._K.itemsize + 8) * self.n**2
+        if needed > (limit := process_bytes()):
+            needs = f"whose factor in float64 takes {size_text(needed)} of memory with the kernel matrix"
+            raise _too_small(regularization, f"{needs}, this process can have {size_text(limit)}")
 
     def _refined(self, regularization: float, dtype: type) -> np.ndarray | None:
         """The solution by conjugate gradients that a factor preconditions; None if it is too coarse."""

@@ -49,6 +49,7 @@ class LeastSquares(ABC):
     hidden : the mean squared residual of each column that rounding errors may hide, shape (k,)
     smallest_resolved : the smallest lambda that float64 resolves
     error : the relative error of the latest solution, if it was refined, as measured; else None
+    gains_by_float64 : whether the problem is more precise with products in float64
     """
 
     n: int
@@ -61,6 +62,7 @@ class LeastSquares(ABC):
     path = np.empty(0)
     rounding = EPS
     error: float | None = None
+    gains_by_float64 = True
     hidden: np.ndarray
 
     def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:

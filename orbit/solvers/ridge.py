@@ -142,7 +142,8 @@ class RidgeSolver:
             choice = choose(problem, path, trim, float32, scorer, self.selection == "loo")
         finally:
             problem.release()
-        return self._choose_from(rows, path, False, scorer) if choice.below_float32 else choice
+        is_repeated = choice.below_float32 and problem.gains_by_float64
+        return self._choose_from(rows, path, False, scorer) if is_repeated else choice
 
     def _parts(self, rows: WeightedRows, labels: np.ndarray | None, clusters: np.ndarray | None) -> list[Split]:
         if clusters is not None:

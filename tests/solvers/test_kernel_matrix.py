@@ -122,6 +122,26 @@ def test_a_value_below_the_rounding_of_the_kernel_matrix_is_refused(rng, monkeyp
         RidgeRegressor(1e-13).fit(K, Y)
 
 
+def test_a_factor_in_float64_that_does_not_fit_is_refused(rng, monkeypatch):
+    monkeypatch.setattr(kernel_matrix, "process_bytes", lambda: 2**14)
+    rows = rng.integers(-3, 4, (60, 4)).astype(np.float32)
+    K, Y = rows @ rows.T, rng.standard_normal((60, 1))
+    expected = r"found 1e-09, whose factor in float64 takes 42 KiB .*, this process can have 16 KiB: give a larger one"
+    with pytest.raises(InputError, match=expected):
+        kernel_matrix_of(K, Y).solve(1e-9)
+    with pytest.raises(InputError, match=expected):
+        kernel_matrix_of(K, Y).factorise(np.array([1e-9, 1.0]))
+
+
+def test_a_default_path_takes_no_factorisation_in_float64(problem, monkeypatch):
+    """Also where the best value is the smallest: K is in float32, of which float64 would resolve no more."""
+    K, _, _ = problem
+    monkeypatch.setattr(KernelMatrix, "_check_room", lambda *_: 1 / 0)
+    smooth = K.values[:, :3] @ np.ones((3, 1))  # without noise
+    fitted = RidgeRegressor().fit(K, smooth)
+    assert 0.99e-8 < fitted.path_[0] <= fitted.regularization_ < 1e-6
+
+
 def test_kernel_values_are_restored_after_an_interruption_and_copied_if_read_only(problem, monkeypatch):
     K, Y, _ = problem
     given = K.values.copy()
