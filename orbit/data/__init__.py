@@ -10,6 +10,7 @@ from orbit.data.images import Images
 from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.molecules import Molecules
 from orbit.data.multi_output import LowRankMultitask, VectorField
+from orbit.data.openml import OpenML
 from orbit.data.qm7 import QM7
 from orbit.data.series import Series
 from orbit.data.shapes import Shapes
@@ -32,6 +33,7 @@ __all__ = [
     "LowRankMultitask",
     "MNISTLocal",
     "Molecules",
+    "OpenML",
     "Points",
     "RotatedDigits",
     "RotatedMNIST",

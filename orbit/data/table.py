@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Table(Loader):
 
     default_representation = {"name": "standardize"}
     default_group = {"name": "identity"}
-    reads = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+    reads: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".pq")
     fixed_task = None
     ignored_keys = {}
     reading = "features", "targets", "categories"
