@@ -6,6 +6,7 @@ Exit codes: 0 success, 1 a defect or a failed job of a sweep, 2 bad input, also 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import io
 import logging
@@ -19,6 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import hydra
@@ -28,6 +30,7 @@ from omegaconf import DictConfig
 from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError, shortened
+from orbit.core.imports import large_imports
 from orbit.core.models import MODEL
 from runners.app import processes, project
 from runners.config import config_dirs, info
@@ -148,9 +151,7 @@ def run_job(cfg: DictConfig) -> float:
                     raise InputError(
                         "dry_run: expected one value for all jobs of a sweep, give it once, on the command line"
                     )
-                from runners.app import run  # here, because it imports all components, which takes seconds
-
-                return run.run(cfg, folder, record, afterwards)
+                return _work().run(cfg, folder, record, afterwards)
     except ranks.ShareDone:
         return math.nan
     except Exception as error:
@@ -175,12 +176,18 @@ def _check(cfg: DictConfig) -> None:
     check_place(config["dataset"], config["runner"]["name"])
 
 
+@functools.cache
+def _work() -> ModuleType:
+    """``runners.app.run``, imported here, because it imports all components, which takes seconds."""
+    with large_imports():
+        from runners.app import run
+    return run
+
+
 def _dry_run(cfg: DictConfig) -> float:
     cfg.engine.progress = False
     _check(cfg)
-    from runners.app import run
-
-    run.dry_run(cfg)
+    _work().dry_run(cfg)
     return math.nan
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Union
 
 import orbit
+from orbit.core.imports import large_imports
 from orbit.core.models import read, write_model
 from orbit.core.params import Parameter, config_fields
 from orbit.registry import check_known, classes, plugins
@@ -192,7 +193,8 @@ def _kept() -> dict[str, dict[str, Signature]] | None:
     kept = _read()
     if kept is None:
         start = time.time_ns()
-        importlib.import_module(_CLASSES)
+        with large_imports():
+            importlib.import_module(_CLASSES)
         _write(start)
     return kept
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -17,6 +18,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from orbit.core.errors import InputError, encodable
+from orbit.core.imports import large_imports
 from orbit.core.models import MODEL, load_model
 from orbit.learners.answers import Answering
 from orbit.learners.protocols import GivesProbabilities, GivesStd
@@ -29,12 +31,13 @@ log = logging.getLogger(__name__)
 _METRICS_IN_A_BATCH = 1000  # the limit of MLflow
 
 
+@functools.cache
 def mlflow_module() -> Any:
     """MLflow, imported on first use (it takes seconds), with warnings and progress bars turned off."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # no usage data is sent
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # it shows one bar per file
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # MLflow's 7 take minutes; later runs upload again
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), large_imports():
         warnings.simplefilter("ignore")
         import mlflow
         import mlflow.sklearn
