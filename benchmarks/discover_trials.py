@@ -1,8 +1,10 @@
 """Whether orbit.discover finds the group that is known to leave the answer unchanged, and none where labels are noise.
 
-    python -m benchmarks.discover_trials DATA_FOLDER [--leaves OSULeaf_TRAIN.ts] [--seeds 5] [--shuffled 200]
+    python -m benchmarks.discover_trials DATA_FOLDER [--leaves OSULeaf_TRAIN.ts] [--textures textures64.npz]
+        [--seeds 5] [--shuffled 200] [--only NAME ...]
 
-DATA_FOLDER has the folders ``mnist``, ``qm7`` and ``spoken_digits`` of the data sets of those names. Prints Markdown.
+DATA_FOLDER has the folders ``mnist``, ``qm7`` and ``spoken_digits`` of the data sets of those names. Textures are gray
+images, ``X`` of shape (n, 64, 64) and labels ``y``. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from sklearn.preprocessing import StandardScaler
 
 import orbit
 from orbit.data import Loader
+from orbit.data.move import rotate_randomly
 from orbit.discovery import Discovery
+from orbit.encoders import Encoder, Gradients
 
 Points = tuple[np.ndarray, np.ndarray]
 
@@ -58,22 +62,65 @@ def series(path: Path) -> Points:
     return np.array([each.split(",") for each in values], float), np.array(labels)
 
 
-def cases(root: str, leaves: Path | None) -> Iterator[tuple[str, str, Callable[[int], Points]]]:
-    """Name, the names of the right groups, and the points for each seed."""
-    yield "rotated digits, 300", "rotation", loaded(orbit.RotatedDigits(), 300)
-    yield "upright digits, 300", _UPRIGHT, loaded(orbit.Digits(), 300)
+def waves(seed: int) -> Points:
+    """Noisy sines and squares from a random time on, and which of them they are."""
+    rng = np.random.default_rng(seed)
+    y, time = rng.integers(2, size=200), np.arange(32)
+    shapes = np.where(y[:, None] == 1, np.sin(time), np.sign(np.sin(time / 2)))
+    return np.stack([np.roll(each, rng.integers(32)) for each in shapes]) + rng.normal(size=(200, 32)), y
+
+
+def codes(seed: int) -> Points:
+    """Noisy copies of four random series, half of them backwards, and which of the four they are."""
+    rng = np.random.default_rng(seed)
+    y, templates = rng.integers(4, size=200), rng.normal(size=(4, 48))
+    X = templates[y] + 1.5 * rng.normal(size=(200, 48))
+    return np.where(rng.random(200)[:, None] < 0.5, X[:, ::-1], X), y
+
+
+def turned(draw: Callable[[int], Points]) -> Callable[[int], Points]:
+    """The images of each seed, each turned by a random angle."""
+
+    def moved(seed: int) -> Points:
+        X, y = draw(seed)
+        return rotate_randomly(X, seed), y
+
+    return moved
+
+
+def turned_textures(path: Path) -> Callable[[int], Points]:
+    """Random textures for each seed, at a quarter of the pixels' number."""
+    with np.load(path) as stored:
+        X, y = stored["X"].astype(np.float32), stored["y"]
+    return lambda seed: drawn((X.reshape(len(X), 32, 2, 32, 2).mean((2, 4)), y), 200, seed)
+
+
+def cases(
+    root: str, leaves: Path | None, textures: Path | None
+) -> Iterator[tuple[str, str, Callable[[int], Points], Encoder | None]]:
+    """Name, the names of the right groups or invariant encoders, the points for each seed, and the encoder."""
+    of_points: list[tuple[str, str, Callable[[int], Points]]] = [
+        ("rotated digits, 300", "rotation", loaded(orbit.RotatedDigits(), 300)),
+        ("upright digits, 300", _UPRIGHT, loaded(orbit.Digits(), 300)),
+        ("words in any order, 300", "permutation", loaded(orbit.XPerm(), 300)),
+        ("Coulomb matrices (QM7), 500", "permutation", loaded(orbit.QM7(root), 500, orbit.Coulomb())),
+        ("solids as clouds, 300", "point_pairs", loaded(orbit.Shapes(n_points=30), 300)),
+        ("spectrograms of digits, 500", "translation small_moves", loaded(orbit.SpokenDigits(root), 500)),
+        ("waves from any time on, 200", "cyclic", waves),
+        ("codes, half of them backwards, 200", "reflection", codes),
+        ("wine, 150", "identity", table(load_wine())),
+        ("diabetes, 150", "identity", table(load_diabetes())),
+    ]
     for n in (300, 1000):
-        yield f"rotated MNIST, {n}", "rotation", loaded(orbit.RotatedMNIST(root), n)
-        yield f"upright MNIST, {n}", _UPRIGHT, loaded(orbit.MNIST(root), n)
-    yield "words in any order, 300", "permutation", loaded(orbit.XPerm(), 300)
-    coulomb = orbit.build("representation", "coulomb")
-    yield "Coulomb matrices (QM7), 300", "permutation", loaded(orbit.QM7(root), 300, coulomb)
-    yield "solids as clouds, 300", "permutation orthogonal", loaded(orbit.Shapes(n_points=30), 300)
+        of_points.append((f"rotated MNIST, {n}", "rotation", turned(loaded(orbit.MNIST(root), n))))
+        of_points.append((f"upright MNIST, {n}", _UPRIGHT, loaded(orbit.MNIST(root), n)))
     if leaves is not None:
         outlines = series(leaves)
-        yield "outlines of leaves, 200", "cyclic", lambda seed: drawn(outlines, 200, seed)
-    yield "wine, 150", "identity", table(load_wine())
-    yield "diabetes, 150", "identity", table(load_diabetes())
+        of_points.append(("outlines of leaves, 200", "cyclic", lambda seed: drawn(outlines, 200, seed)))
+    yield from ((*case, None) for case in of_points)
+    if textures is not None:
+        name = "textures at any turn, 200, `encoder=gradients`"
+        yield name, "rotation dihedral", turned_textures(textures), Gradients()
 
 
 def first(found: Discovery) -> str:
@@ -86,12 +133,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root")
     parser.add_argument("--leaves", type=Path)
+    parser.add_argument("--textures", type=Path)
+    parser.add_argument("--only", nargs="*", default=[""], help="beginnings of the names of the cases that are run")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--shuffled", type=int, default=200)
     args = parser.parse_args()
     print("| data, training points | right | found in each seed | right |\n| --- | --- | --- | --- |")
-    for name, right, draw in cases(args.root, args.leaves):
-        found = [first(orbit.discover(*draw(seed), refine=False)) for seed in range(_FIRST, _FIRST + args.seeds)]
+    seeds = range(_FIRST, _FIRST + args.seeds)
+    for name, right, draw, encoder in cases(args.root, args.leaves, args.textures):
+        if not name.startswith(tuple(args.only)):
+            continue
+        found = [first(orbit.discover(*draw(seed), encoder=encoder, refine=False)) for seed in seeds]
         texts = ", ".join(f"{group} {count}" for group, count in Counter(found).most_common())
         hits = sum(group in right.split() for group in found)
         print(f"| {name} | {right.replace(' ', ' or ')} | {texts} | {hits} of {args.seeds} |", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from command_line import composed, folders
+from samples import npy_files, npy_shards
 
 import orbit
 from runners.config.plan import plan
@@ -49,6 +50,24 @@ def test_data_that_name_no_group_get_the_discovered_one(run, tmp_path, own):
     run.ok(*own, "run_name=b", "group=rotation")
     discovered, given = (RunFolder(folder).read_metrics()["test/accuracy"] for folder in folders(tmp_path))
     assert discovered == given
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["arrays", "shards"])
+def test_group_and_lengthscale_of_a_stream_are_found_and_resumed(run, tmp_path, kind):
+    data = orbit.RotatedDigits().load(0)
+    if kind == "arrays":
+        files = npy_files(tmp_path, data.X_train[:160], data.y_train[:160])
+    else:  # whose default group is rotation
+        files = npy_shards(tmp_path / "parts", data.X_train, data.y_train, (70, 50, 40))
+    settings = (*files, "kernel.lengthscale=auto", "approx.n_components=60", "engine.stream=true")
+    out = run.ok(*settings, "resume=true", "run_name=a")
+    assert ("Averaging over rotation helps" in out) == (kind == "arrays")
+    assert "times the median, by leave-one-out error" in out
+    run.ok(*settings, "resume=true", "run_name=b")
+    first, second = map(RunFolder, folders(tmp_path))
+    assert first.read_metrics()["test/accuracy"] > 0.6
+    assert second.read_record().status == "SKIPPED"
 
 
 def test_a_sweep_discovers_a_group_once_for_each_split(monkeypatch, tmp_path, own):
