@@ -23,8 +23,9 @@ MOST_COLUMNS = 40
 #: Rows of the largest kernel matrix of a search, which takes some tenths of a second a step.
 MOST_ROWS = 1000
 
-# Rows of the kernel matrix of the searches from several starts; the best of them is improved with all rows.
-_FEW_ROWS = 300
+# Rows of the kernel matrix of the searches for a common lengthscale, and of those for each column; the best is improved
+# with all rows.
+_FEWEST_ROWS, _FEW_ROWS = 100, 300
 
 # Multiples of the median lengthscale: the starts, and the range, whose upper end switches a column off.
 _STARTS = 0.25, 1.0, 4.0
@@ -35,7 +36,7 @@ _SMALLEST, _LARGEST = 1 / 64, 2.0**16
 _STILL_ON = 8.0
 
 # Gains of log p at which the searches with few rows and the last one stop.
-_ROUGH, _PRECISE = 1e-5, 1e-8
+_ROUGH, _PRECISE = 1e-5, 1e-7
 
 # The share of the largest 1 / lengthscale from which on a column counts as used.
 _USED = 0.01
@@ -75,9 +76,9 @@ class EvidenceChoice:
 def choose_by_evidence(kernel: Any, points: np.ndarray, y: np.ndarray, each: bool) -> tuple[Any, EvidenceChoice | None]:
     """The kernel with the lengthscale, or lengthscales, that maximise the marginal likelihood of some points.
 
-    Amplitude and noise are chosen with them. From multiples of the median a search begins with every ``n``-th point;
-    where each column gets a lengthscale, one from the median and one from the best common lengthscale. The best of them
-    goes on with all points.
+    Amplitude and noise are chosen with them. The searches for a common lengthscale begin with some of the points, at
+    multiples of the median; that for a lengthscale of each column at the median, and if its end is poorer than the
+    common lengthscale, once more there. The best of them goes on with all points.
 
     Parameters
     ----------
@@ -104,11 +105,14 @@ def choose_by_evidence(kernel: Any, points: np.ndarray, y: np.ndarray, each: boo
         limits = [(math.log(_SMALLEST), math.log(_LARGEST))] * len(starts[0])
         return maximise(_gram(kernel, X[rows] / median), outputs, starts, limits, noise, precision)
 
-    starts = [np.array([math.log(multiple)]) for multiple in _STARTS]
-    best, n_starts = search(few, starts, FIRST_NOISE), len(starts)
+    fewest = slice(None, None, max(1, n_rows // _FEWEST_ROWS))
+    best = search(fewest, [np.array([math.log(multiple)]) for multiple in _STARTS], FIRST_NOISE)
+    best, n_starts = search(few, [best.parameters], best.noise), len(_STARTS)
     if each:
-        starts = [np.repeat(start, X.shape[1]) for start in (best.parameters, np.zeros(1))]
-        best, n_starts = search(few, starts, best.noise), n_starts + len(starts)
+        common, n_starts = best, n_starts + 1
+        best = search(few, [np.zeros(X.shape[1])], common.noise)
+        if best.log_evidence < common.log_evidence:
+            best, n_starts = search(few, [np.repeat(common.parameters, X.shape[1])], common.noise), n_starts + 1
     start = best.parameters if few.step == 1 else np.minimum(best.parameters, math.log(_STILL_ON))
     best = search(slice(None), [start], best.noise, _PRECISE)
     multiples = np.exp(best.parameters)

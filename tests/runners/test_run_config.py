@@ -264,6 +264,21 @@ def test_exact_kernel_values_are_precomputed_for_learners_of_kernel_matrices(ove
     assert resolved["approx"]["precomputed"] is expected
 
 
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["learner=gp", "kernel.lengthscale=auto"], "evidence"),
+        (["learner=gp", "kernel.lengthscale=ard"], "ard"),
+        (["learner=gp"], "median"),
+        (["learner=krr", "kernel.lengthscale=auto"], "auto"),
+    ],
+    ids=str,
+)
+def test_a_gaussian_process_chooses_the_lengthscale_by_its_likelihood(overrides, expected):
+    resolved = plan(composed("dataset=vector_field", "group=identity", "approx=exact", *overrides)).config
+    assert resolved["kernel"]["lengthscale"] == expected
+
+
 class TestGroupOfTheDataSet:
     """A data set has a default group, which a choice replaces."""
 
