@@ -36,7 +36,7 @@ _SMALLEST, _LARGEST = 1 / 64, 2.0**16
 _STILL_ON = 8.0
 
 # Gains of log p at which the searches with few rows and the last one stop.
-_ROUGH, _PRECISE = 1e-5, 1e-7
+_ROUGH, _PRECISE = 1e-5, 1e-8
 
 # The share of the largest 1 / lengthscale from which on a column counts as used.
 _USED = 0.01
