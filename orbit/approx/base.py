@@ -290,7 +290,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         The elements are drawn from q, independent of the rule and size of the orbit, so
         that maps that differ only in those have the same kernel.
         """
-        self.encoder_ = clone(self.encoder or NoEncoder())
+        self.encoder_ = clone(self.encoder or NoEncoder()).for_shape(X.shape[1:])
         if self.encoder_.is_identity:
             self.encoder_.fit(X[:1])
             return X

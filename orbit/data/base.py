@@ -233,6 +233,8 @@ class Loader(Component):
     ----------
     default_representation : dict
         The representation used when none is given.
+    default_encoder : dict
+        The encoder used when none is given.
     default_group : dict or None
         The group that a run uses when none is given: its name, and parameters that differ from its defaults. None is
         the one that :func:`orbit.discover` finds on training points.
@@ -259,6 +261,7 @@ class Loader(Component):
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
+    default_encoder: dict[str, Any] = {"name": "none"}
     default_group: ClassVar[dict[str, Any] | None] = None
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False

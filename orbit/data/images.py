@@ -61,6 +61,7 @@ class Images(LabelledFiles):
         Random subsets; None is all.
     """
 
+    default_encoder = {"name": "by_size"}
     pixels = True
     reading = "low", "high"
     thing, suffixes, shown = "picture", SUFFIXES, "picture (.png, .jpg, .tif ...)"

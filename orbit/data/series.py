@@ -91,6 +91,7 @@ class Series(Loader):
     """
 
     default_representation = {"name": "raw"}
+    default_encoder = {"name": "by_size"}
     default_group = {"name": "identity"}
     fixed_task = None
     reading = ("columns",)

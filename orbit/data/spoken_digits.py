@@ -46,7 +46,7 @@ class Recording:
 class SpokenDigits(FileLoader):
     """3,000 recordings of the digits 0 to 9 by six speakers, 8 kHz, 50 per digit and speaker; replaces TIDIGITS.
 
-    Recordings are centred in ``duration`` seconds: padded with silence, or trimmed at both ends.
+    Recordings are centred in ``duration`` seconds: padded with silence, or cut at both ends.
 
     Parameters
     ----------
@@ -61,6 +61,8 @@ class SpokenDigits(FileLoader):
         In seconds. One percent of the recordings are longer than 0.92 s.
     bands, frames : int
         Size of a spectrogram, >= 2.
+    trim : float > 0 or None
+        As for :class:`~orbit.data.sounds.Sounds`; None, as the experiments of the papers have it, leaves nothing out.
     split : {"utterance", "speaker", "leave_one_speaker_out"}
         The test part: recordings with index 0 to 4, the published split; all recordings of ``n_speakers``
         random speakers; all recordings of ``speaker``.
@@ -90,6 +92,7 @@ class SpokenDigits(FileLoader):
         split: Literal["utterance", "speaker", "leave_one_speaker_out"] = "utterance",
         n_speakers: PositiveInt = 2,
         speaker: str = "george",
+        trim: PositiveFloat | None = None,
         n_train: PositiveInt | None = None,
         n_test: PositiveInt | None = None,
         download: bool = False,
@@ -102,6 +105,7 @@ class SpokenDigits(FileLoader):
         self.split = split
         self.n_speakers = n_speakers
         self.speaker = speaker
+        self.trim = trim
 
     def check(self) -> None:
         super().check()
@@ -185,7 +189,7 @@ class SpokenDigits(FileLoader):
         return f"tested on {', '.join(held_out)}"
 
     def _represent(self, samples: np.ndarray) -> np.ndarray:
-        return represented(samples, self.form, round(self.duration * RATE), self.bands, self.frames, RATE)
+        return represented(samples, self.form, round(self.duration * RATE), self.bands, self.frames, RATE, self.trim)
 
 
 def _samples(content: bytes, name: str) -> np.ndarray:

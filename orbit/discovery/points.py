@@ -84,7 +84,7 @@ class Points:
 
         orbit.fit(self.X)
         some = random_orbit_points(orbit, self.X, _FITTED, self.seed)
-        encode = clone(encoder).fit(some, self.seed).encode
+        encode = clone(encoder).for_shape(some.shape[1:]).fit(some, self.seed).encode
         vectors = encode(torch.from_numpy(some)).numpy()
         components = PCA(min(_COMPONENTS, *vectors.shape), random_state=self.seed).fit(vectors)
         points, elements = torch.from_numpy(self.X), range(len(orbit.weights_))

@@ -60,6 +60,14 @@ class Encoder(Component):
             self._fit(X, random_state)
         return self
 
+    def for_shape(self, shape: tuple[int, ...]) -> Encoder:
+        """The encoder for points of a shape: this one, unless it chooses another."""
+        return self
+
+    def is_global(self, shape: tuple[int, ...]) -> bool:
+        """Whether vectors of points of a shape say nothing about places: one window spans the point."""
+        return False
+
     def encode(self, points: Tensor) -> Tensor:
         """The vectors of points, shape (n, n_outputs_), on the device and in the precision of the points.
 

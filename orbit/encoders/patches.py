@@ -214,6 +214,12 @@ class Patches(Encoder):
                 layer.check_sides(sides)
             sides = layer.sides_out(sides)
 
+    def is_global(self, shape: tuple[int, ...]) -> bool:
+        sides = shape[: self._axes(shape)]
+        for layer in self._layers():
+            sides = layer.sides_out(sides)
+        return math.prod(sides) == 1
+
     def _axes(self, shape: tuple[int, ...]) -> int:
         return grid_axes(shape) if self.axes is None else min(self.axes, len(shape))
 

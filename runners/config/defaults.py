@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orbit
+from orbit.core.params import parameters
 from runners.config.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
 from runners.config.settings import check_name
 
@@ -12,6 +13,7 @@ from runners.config.settings import check_name
 def fill_defaults(config: dict[str, Any]) -> list[str]:
     """Replace ``auto`` and null, in place, by the values that follow from other choices; return the keys filled in."""
     return [
+        *_encoder(config),
         *_representation(config),
         *_group(config),
         *_distribution_and_orbit(config),
@@ -30,6 +32,17 @@ def complete(kind: str, section: dict[str, Any]) -> dict[str, Any]:
 
 def _class(config: dict[str, Any], kind: str) -> Any:
     return orbit.get(kind, config[kind]["name"])
+
+
+def _encoder(config: dict[str, Any]) -> list[str]:
+    """That of the data set, if the features take one of points as the data set has them."""
+    if config["encoder"]["name"] != "auto":
+        return []
+    loader, places = orbit.build("dataset", **config["dataset"]), config["representation"]["name"]
+    as_loaded = places in ("auto", "raw", loader.default_representation["name"])
+    takes_one = as_loaded and "encoder" in parameters(_class(config, "approx"))
+    config["encoder"] = complete("encoder", loader.default_encoder if takes_one else {"name": "none"})
+    return ["encoder"]
 
 
 def _representation(config: dict[str, Any]) -> list[str]:

@@ -370,6 +370,8 @@ def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, s
     if experiment != "null":
         return default_name([experiment], overrides, hidden, seed)
     with contextlib.suppress(UnknownNameError):  # reported with its key once the configuration is composed
+        if name["encoder"] == "auto":
+            name["encoder"] = "none"
         if name["group"] == "auto":
             name["group"] = signature("dataset", name["dataset"]).default_choices["group"]["name"]
         if not signature("runner", name["runner"]).tracked:

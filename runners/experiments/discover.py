@@ -35,6 +35,8 @@ _SWEEP_FILE = ".group-{}.json"
 # Training points that groups are compared on: by this runner unless the user says otherwise, and for data without one.
 _POINTS, _FEW_POINTS = 500, 400
 
+_GLOBAL = "one window of the encoder spans the point, so that places do not matter; runner=discover compares groups"
+
 
 @register("runner", "discover")
 class Discover(Runner):
@@ -125,6 +127,8 @@ def _finding(plan: Plan) -> tuple[dict[str, Any], str]:
     loader, seed = plan.component("dataset"), plan.seed("dataset")
     data = loader.load(seed, lazy=True) if plan.config["engine"]["stream"] else plan.load()
     try:
+        if plan.component("encoder").is_global(data.X_train.shape[1:]):
+            return {"group": {"name": "identity"}}, f"no group is compared, because {_GLOBAL}"
         found = discovered(plan, data, _FEW_POINTS, refine=False)
     except InputError as error:
         return {"group": {"name": "identity"}}, f"no group is compared: {error}"
