@@ -71,7 +71,6 @@ class Arrays(Loader):
     (12, 3)
     """
 
-    default_encoder = {"name": "by_size", "vectors": False}
     fixed_task = None
     ignored_keys = {}
 

@@ -233,8 +233,6 @@ class Loader(Component):
     ----------
     default_representation : dict
         The representation used when none is given.
-    default_encoder : dict
-        The encoder used when none is given.
     default_group : dict or None
         The group that a run uses when none is given: its name, and parameters that differ from its defaults. None is
         the one that :func:`orbit.discover` finds on training points.
@@ -261,7 +259,6 @@ class Loader(Component):
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
-    default_encoder: dict[str, Any] = {"name": "none"}
     default_group: ClassVar[dict[str, Any] | None] = None
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
@@ -275,6 +272,11 @@ class Loader(Component):
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
+
+    @classmethod
+    def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The encoder that a run uses when none is given, for a loader with these parameters."""
+        return {"name": "none"}
 
     def load(self, random_state: RandomState = None, lazy: bool = False) -> Dataset:
         """Read or generate the data and cut it to ``n_train`` and ``n_test`` random points.

@@ -61,7 +61,6 @@ class Images(LabelledFiles):
         Random subsets; None is all.
     """
 
-    default_encoder = {"name": "by_size"}
     pixels = True
     reading = "low", "high"
     thing, suffixes, shown = "picture", SUFFIXES, "picture (.png, .jpg, .tif ...)"
@@ -98,6 +97,10 @@ class Images(LabelledFiles):
         self.pad = pad
         self.pages = pages
         self.scale = scale
+
+    @classmethod
+    def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"name": "by_size"}
 
     def check(self) -> None:
         super().check()

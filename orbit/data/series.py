@@ -91,7 +91,6 @@ class Series(Loader):
     """
 
     default_representation = {"name": "raw"}
-    default_encoder = {"name": "by_size"}
     default_group = {"name": "identity"}
     fixed_task = None
     reading = ("columns",)
@@ -132,6 +131,10 @@ class Series(Loader):
         self.test_fraction = test_fraction
         self.n_train = n_train
         self.n_test = n_test
+
+    @classmethod
+    def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"name": "by_size"}
 
     def check(self) -> None:
         super().check()

@@ -118,9 +118,9 @@ class Sounds(LabelledFiles):
         self.frames = frames
         self.trim = trim
 
-    @property
-    def default_encoder(self) -> dict[str, Any]:  # type: ignore[override]
-        return dict(_PATCHES) if self.form == "spectrogram" else {"name": "none"}
+    @classmethod
+    def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return _PATCHES if parameters.get("form", "spectrogram") == "spectrogram" else {"name": "none"}
 
     def check(self) -> None:
         super().check()

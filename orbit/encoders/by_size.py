@@ -47,8 +47,6 @@ class BySize(Encoder):
     ----------
     axes : int >= 1 or None
         As for :class:`~orbit.encoders.patches.Patches`.
-    vectors : bool
-        Whether points of shape (length,) are series; False takes them as they are, as rows of a table.
 
     Attributes
     ----------
@@ -63,9 +61,8 @@ class BySize(Encoder):
     [[1, 2, 4, 8], [1, 2, 4, 8]]
     """
 
-    def __init__(self, axes: PositiveInt | None = None, vectors: bool = True) -> None:
+    def __init__(self, axes: PositiveInt | None = None) -> None:
         self.axes = axes
-        self.vectors = vectors
 
     def for_shape(self, shape: tuple[int, ...]) -> Encoder:
         chosen = self._choice(shape)[0]
@@ -103,7 +100,7 @@ class BySize(Encoder):
     def _choice(self, shape: tuple[int, ...]) -> list[Encoder]:
         axes = min(self.axes or grid_axes(shape), len(shape), max(_SHORTEST))
         shortest = min(shape[:axes])
-        if shortest < _SHORTEST[axes] or (len(shape) == 1 and not self.vectors):
+        if shortest < _SHORTEST[axes]:
             return [NoEncoder()]
         if axes == 1:
             return [_of_series(length) for length in (shortest, shortest - 1)]

@@ -38,10 +38,11 @@ def _encoder(config: dict[str, Any]) -> list[str]:
     """That of the data set, if the features take one of points as the data set has them."""
     if config["encoder"]["name"] != "auto":
         return []
-    loader, places = orbit.build("dataset", **config["dataset"]), config["representation"]["name"]
-    as_loaded = places in ("auto", "raw", loader.default_representation["name"])
+    loader = _class(config, "dataset")
+    as_loaded = config["representation"]["name"] in ("auto", "raw", loader.default_representation["name"])
     takes_one = as_loaded and "encoder" in parameters(_class(config, "approx"))
-    config["encoder"] = complete("encoder", loader.default_encoder if takes_one else {"name": "none"})
+    chosen = loader.default_encoder(config["dataset"]) if takes_one else {"name": "none"}
+    config["encoder"] = complete("encoder", chosen)
     return ["encoder"]
 
 

@@ -239,6 +239,19 @@ def test_settings_follow_from_the_size(shape, length, rng):
     assert encoded(orbit.build("encoder", "by_size").fit(X, 0), X).shape == (70, length)
 
 
+def test_small_points_are_not_encoded():
+    encoder = BySize()
+    assert encoder.for_shape((23, 40)).is_identity
+    assert encoder.for_shape((24, 40)) is encoder
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((8, 8), False), ((28, 28), False), ((64, 64, 3), True), ((100,), True)], ids=str
+)
+def test_one_window_spans_series_and_textures(shape, expected):
+    assert BySize().is_global(shape) is expected
+
+
 def test_series_are_encoded_beside_their_differences(rng):
     X = rng.standard_normal((70, 80))
     encoder = BySize().fit(X, 0)

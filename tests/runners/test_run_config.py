@@ -287,8 +287,8 @@ class TestGroupOfTheDataSet:
         [
             ("digits", "rotation"),
             ("xperm", "permutation"),
-            *((name, "identity") for name in ("vector_field", "low_rank_multitask", "table", "qm7")),
-            *((name, "translation") for name in ("spoken_digits", "sounds")),
+            *((name, "identity") for name in ("vector_field", "low_rank_multitask", "table", "qm7", "sounds")),
+            ("spoken_digits", "translation"),
         ],
     )
     def test_is_filled_in_and_part_of_the_name_of_a_run(self, dataset, group):
@@ -323,3 +323,24 @@ class TestGroupOfTheDataSet:
         for dataset, X in ((orbit.XPerm, (5, 8)), (orbit.data.VectorField, (2,)), (orbit.RotatedDigits, (8, 8))):
             section = dict(dataset.default_group)
             orbit.build("group", section.pop("name"), **section).check_shape(X)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["dataset=images"], "by_size"),
+        (["dataset=images", "representation=raw"], "by_size"),
+        (["dataset=images", "encoder=none"], "none"),
+        (["dataset=images", "representation=polar"], "none"),  # the axes are no longer those of a picture
+        (["dataset=images", "approx=skeleton", "kernel=skeleton"], "none"),  # takes no encoder
+        (["dataset=series"], "by_size"),
+        (["dataset=sounds"], "patches"),
+        (["dataset=sounds", "dataset.form=waveform"], "none"),
+        (["dataset=arrays"], "none"),  # images, clouds, matrices or tables
+    ],
+    ids=str,
+)
+def test_encoder_auto_is_that_of_the_data_set(settings, expected):
+    config = OmegaConf.to_container(composed(*settings))
+    fill_defaults(config)
+    assert config["encoder"]["name"] == expected
