@@ -137,7 +137,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     *wrong("engine.spectral_tolerance", "a finite number >= 0 or null", "-1"),
     *wrong(
         "kernel.lengthscale",
-        "a finite number > 0 or one of 'auto', 'median'",
+        "a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'",
         "big -> 'big'",
         " -> ''",
         "0",
@@ -146,7 +146,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     ),
     *wrong(
         "kernel.lengthscale",
-        "a finite number > 0 or one of 'auto', 'median'",
+        "a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'",
         "1e400 -> inf",
         "null",
         "true -> True",
@@ -232,7 +232,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     (
         "approx=cdf",
         "kernel.lengthscale=-1",
-        "kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'median', found -1",
+        "kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median', found -1",
     ),
     (*TABLE, "dataset.path=here.csv", "learner.regularization=-1", "learner.regularization: expected"),
     # ---- files
@@ -445,7 +445,7 @@ FILES: list[tuple[str | bytes, str]] = [
     (f"{GLOBAL}kernel: {{name: null}}", "experiment/mine.yaml: kernel.name: Incompatible value 'None' for"),
     (
         f"{GLOBAL}kernel: {{lengthscale: .nan}}",
-        "kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'median', found nan",
+        "kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median', found nan",
     ),
     (f"{GLOBAL}x: {{_target_: os.system}}", "mine.yaml: the key '_target_' names code to run"),
 ]

@@ -65,7 +65,7 @@ class TestInformation:
     def test_one_key(self):
         text = describe_topic("kernel=gaussian", *CONF_DIRS)
         assert (
-            "kernel.lengthscale=median\n    expects a finite number > 0 or one of 'auto', 'median'\n    In the units of"
+            "kernel.lengthscale=median\n    expects a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'\n    In the units of"
             in text
         )
 

@@ -225,7 +225,7 @@ class TestProcesses:
             (
                 ("kernel.lengthscale=-1",),
                 2,
-                "error: kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'median'",
+                "error: kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'",
             ),
             (("engine.path=straight",), 2, "error: engine.path: expected one of 'auto', 'direct'"),
         ]:
