@@ -90,7 +90,7 @@ def turned(draw: Callable[[int], Points]) -> Callable[[int], Points]:
 
 def turned_textures(path: Path) -> Callable[[int], Points]:
     """Random textures for each seed, at a quarter of the pixels' number."""
-    with np.load(path) as stored:
+    with np.load(path, allow_pickle=False) as stored:
         X, y = stored["X"].astype(np.float32), stored["y"]
     return lambda seed: drawn((X.reshape(len(X), 32, 2, 32, 2).mean((2, 4)), y), 200, seed)
 

@@ -1,6 +1,6 @@
 """Gaussian processes beside those of scikit-learn, on the same points: error, negative log density and time.
 
-    python -m benchmarks.gaussian_processes [--seeds 5]
+    python -m benchmarks.gaussian_processes [--seeds 5] [--isotropic]
 
 Prints Markdown, a row for each table and each field: the means over the seeds. Both are fitted in turns.
 """
@@ -106,8 +106,11 @@ class OfOrbit:
 class OfSklearn:
     """The same model by scikit-learn, from its own starting values; of a field one for each component."""
 
+    def __init__(self, isotropic: bool = False) -> None:
+        self.isotropic = isotropic
+
     def fit(self, X: np.ndarray, y: np.ndarray) -> OfSklearn:
-        kernel = ConstantKernel() * RBF(np.ones(X.shape[1])) + WhiteKernel()
+        kernel = ConstantKernel() * RBF(1.0 if self.isotropic else np.ones(X.shape[1])) + WhiteKernel()
         outputs = y.reshape(len(y), -1).T
         self.models = [GaussianProcessRegressor(kernel, normalize_y=True).fit(X, each) for each in outputs]
         return self
@@ -139,9 +142,10 @@ def split(points: Points, n: int, seed: int) -> tuple[Points, Points]:
     return (X[rows[:n]], y[rows[:n]]), (X[rows[n:]], y[rows[n:]])
 
 
-def row(name: str, parts: list[tuple[Points, Points]], is_field: bool) -> str:
+def row(name: str, parts: list[tuple[Points, Points]], is_field: bool, isotropic: bool) -> str:
     """A row of the table."""
-    found = np.array([[scores(model, *part) for model in (OfOrbit(is_field), OfSklearn())] for part in parts]).mean(0)
+    models = OfOrbit(is_field), OfSklearn(isotropic)
+    found = np.array([[scores(model, *part) for model in models] for part in parts]).mean(0)
     errors = [f"{rmse:.4g}, {nlpd:.3f}" for rmse, nlpd, _ in found]
     times = [f"{seconds:.2g}" for *_, seconds in found]
     return f"| {' | '.join([name, str(len(parts[0][0][0])), *errors, *times])} |"
@@ -150,14 +154,16 @@ def row(name: str, parts: list[tuple[Points, Points]], is_field: bool) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
-    seeds = range(parser.parse_args().seeds)
+    parser.add_argument("--isotropic", action="store_true", help="one lengthscale for all columns in scikit-learn")
+    given = parser.parse_args()
+    seeds, isotropic = range(given.seeds), given.isotropic
     warnings.simplefilter("ignore")  # scikit-learn's, of lengthscales at their bounds
     print("| data | training points | orbit: RMSE, nlpd | scikit-learn: RMSE, nlpd | orbit, s | scikit-learn, s |")
     print("|---|---:|---:|---:|---:|---:|")
     for function, d, n in FIELDS:
-        print(row(function.__name__, [field(function, d, n, seed) for seed in seeds], True), flush=True)
+        print(row(function.__name__, [field(function, d, n, seed) for seed in seeds], True, isotropic), flush=True)
     for table, n in TABLES.items():
-        print(row(table.__name__, [split(table(seed), n, seed) for seed in seeds], False), flush=True)
+        print(row(table.__name__, [split(table(seed), n, seed) for seed in seeds], False, isotropic), flush=True)
 
 
 if __name__ == "__main__":

@@ -384,7 +384,7 @@ GLOBAL = "# @package _global_\n"
 NO_NAME = {
     "kernel": "arccos, cdf",
     "group": "affine, amplitude, cyclic",
-    "runner": "budget, compare",
+    "runner": "archive, budget, compare",
     "dataset": "arrays, cifar10",
     "approx": "cdf, exact",
     "distribution": "delta, gaussian",

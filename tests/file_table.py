@@ -328,7 +328,7 @@ FILES = [
         ),
         (6, 8, 4), 0, 4000 / 4095, **ALL,
     ),
-    picture("TIFF, cut", ".tif", cut(tiff(GREY), 0.1), error="1.tif is not a readable picture"),
+    picture("TIFF, cut", ".tif", cut(tiff(GREY), 0.1), error="is not a readable picture"),
     picture("FITS", ".fits", fits(GREY), (6, 8), 0, TOP),
     picture("FITS, floats", ".fit", fits(GREY / np.float32(255)), (6, 8), 0, TOP),
     picture("FITS, planes", ".fits", fits(STACK), (5, 6, 8), 0, TOP, **VOLUME),
@@ -337,7 +337,7 @@ FILES = [
     picture("NIfTI, suffix in capitals, resized", ".NII.GZ", nifti(), (4, 4, 4), None, None, resize=4, **VOLUME),
     picture("NIfTI, times", ".nii", nifti(np.stack([SCAN] * 2, -1)), (6, 5, 4, 2), 0, 119 / 255, **ALL, **VOLUME),
     picture("MGH", ".mgz", nifti(), (6, 5, 4), 0, 119 / 255, **VOLUME),
-    picture("NIfTI, cut", ".nii", cut(nifti(), 0.5), error="1.nii is not a readable picture", **VOLUME),
+    picture("NIfTI, cut", ".nii", cut(nifti(), 0.5), error="is not a readable picture", **VOLUME),
     File("images", "in folders train and test", "", in_classes(".png", pillow(GREY), (
         "train/cat/1", "train/owl/1", "Testing/cat/1", "Testing/owl/1")), (6, 8), 0, TOP),
     File("images", "in folders inside those of the classes", "", in_classes(".png", pillow(GREY), (
@@ -360,7 +360,7 @@ FILES = [
     recording("WAV, two channels", ".wav", sound(channels=2)),
     recording("WAV of a stream, without its length", ".wav", wav_of_a_stream),
     recording("WAV, cut", ".wav", cut(sound("PCM_16"), 0.6), warning="ends too early"),
-    recording("WAV, not one", ".wav", text("no sound"), error="1.wav is not a readable recording"),
+    recording("WAV, not one", ".wav", text("no sound"), error="is not a readable recording"),
     recording("WAV, samples", ".wav", sound("FLOAT"), shape=(4000,), low=-0.9, high=0.9, settings={"form": "waveform"}),
     *(recording(kind, suffix, sound()) for kind, suffix in (
         ("FLAC", ".flac"), ("Ogg Vorbis", ".ogg"), ("MP3", ".mp3"), ("AIFF", ".aiff"), ("AU", ".au"), ("CAF", ".caf"))),

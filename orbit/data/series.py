@@ -134,7 +134,7 @@ class Series(Loader):
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {"name": "by_size"}
+        return {"name": "by_size", "axes": 1}
 
     def check(self) -> None:
         super().check()

@@ -165,6 +165,7 @@ def _of_classes(kind: str, *described: Any) -> Signature:
         choices = {
             "group": described[0].default_group or {"name": "auto"},
             "representation": described[0].default_representation,
+            "encoder": described[0].default_encoder({}),
         }
         made = replace(made, default_choices=choices, reads=list(described[0].reads))
         return _with_keys(made, described[0].ignored_keys)

@@ -105,7 +105,7 @@ def test_features_with_a_structure_that_a_learner_does_not_take_are_refused(rng)
         RidgeRegressor(1e-3).partial_fit(K, y)
     Y = rng.standard_normal((30, 2))
     coupled = OperatorRandomFourier(CurlFree(), n_components=10, random_state=0).fit_transform(X)
-    for learner in (RidgeRegressor(), KernelRidgeRegressor(), GaussianProcess(), KernelSVMRegressor()):
+    for learner in (RidgeRegressor(), KernelRidgeRegressor(), KernelSVMRegressor()):
         with pytest.raises(InputError, match=f"{type(learner).__name__} fits each output by itself"):
             learner.fit(coupled, Y)
     single = OperatorRandomFourier(Decomposable(), n_components=10, random_state=0).fit_transform(X)

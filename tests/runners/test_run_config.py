@@ -65,8 +65,8 @@ class TestInformation:
     def test_one_key(self):
         text = describe_topic("kernel=gaussian", *CONF_DIRS)
         assert (
-            "kernel.lengthscale=median\n    expects a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'\n    In the units of"
-            in text
+            "kernel.lengthscale=median\n    expects a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'\n"
+            "    In the units of" in text
         )
 
     def test_a_kind_lists_its_names_and_presets(self):
@@ -126,8 +126,8 @@ class TestInformation:
 
     def test_a_data_set_has_a_group_and_a_representation_by_default(self):
         for name, choices in (
-            ("table", "group=identity representation=standardize"),
-            ("sounds", "group=translation representation=unit_norm representation.norm=each"),
+            ("table", "group=identity representation=standardize encoder=none"),
+            ("images", "group=auto representation=unit_norm encoder=by_size"),
         ):
             assert f"\n    by default with {choices}\n" in describe_topic(f"dataset={name}", *CONF_DIRS)
 
