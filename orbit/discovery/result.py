@@ -156,7 +156,7 @@ class Discovery:
             )
         gains, losses = self.changes(best)
         what = best.label if best.encoder else f"Averaging over {best.label}"
-        points = f"; {gains} points are right only with it, {losses} only without" if gains + losses else ""
+        points = f"; points right only with it: {gains}, only without: {losses}" if gains + losses else ""
         return (
             f"{what} helps: the leave-one-out error is {best.error:.3g} with it, "
             f"{plain.error:.3g} without (p {best.p:.1g}){points}."

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from orbit.data import Dataset
+from orbit.encoders import BySize
 from orbit.learners import RidgeClassifier, RidgeRegressor
 from runners.config.plan import Plan
 from runners.experiments.advice import setting_for_rare_classes
@@ -150,9 +151,9 @@ def what_next(plan: Plan, data: Dataset, fitted: Fitted) -> str:
     if data.task == "classification":
         setting = setting_for_rare_classes(plan.learner(data.task), data.y_train[:])
         keys += [] if setting is None else [setting]
-    has_axes = fitted.model["representation"].transform(data.X_test[:1]).ndim > 2
-    if config["encoder"]["name"] == "none" and has_axes:
-        keys.append("encoder=patches")
+    shape = fitted.model["representation"].transform(data.X_test[:1]).shape[1:]
+    if config["encoder"]["name"] == "none" and len(shape) > 1:
+        keys.append("encoder=patches" if BySize().for_shape(shape).is_identity else "encoder=by_size")
     if config["kernel"].get("lengthscale", "auto") != "auto":
         keys.append("kernel.lengthscale=auto")
     return ", ".join([*keys, "or another group by runner=discover"])

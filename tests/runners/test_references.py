@@ -62,6 +62,13 @@ def test_patches_are_advised_for_points_that_have_them(rng):
         assert ("encoder=patches" in advice) == has_axes
 
 
+def test_patches_by_size_are_advised_for_images_that_are_large_enough(rng):
+    X, y = rng.standard_normal((40, 24, 25)), np.arange(40) % 2
+    data = Dataset("own", "classification", X[:20], y[:20], X[20:], y[20:], "generated")
+    made = plan(composed("dataset=digits", "representation=raw", "group=identity", *SMALL[2:4]))
+    assert "encoder=by_size" in module.what_next(made, data, fit_and_score(made, data, Stopwatch()))
+
+
 def test_a_column_that_is_nearly_constant_in_training_alone(run, tmp_path, rng):
     X = rng.standard_normal((200, 5)).astype(np.float32)
     y = X[:, 0]
