@@ -67,7 +67,8 @@ def data_for(group: str, rng: np.random.Generator) -> orbit.data.Dataset:
     shape = SHAPES.get(group, (6, 6))
     X = rng.random((14, *shape)).astype(np.float32)
     if len(shape) == 2 and shape[0] == shape[1]:
-        X = X + X.transpose(0, 2, 1)  # symmetric, so that it can be a Coulomb matrix
+        X = 0.3 + (X + X.transpose(0, 2, 1)) / 4  # Coulomb matrices of hydrogens, 0.7 to 1.8 angstrom apart
+        X[:, range(len(X[0])), range(len(X[0]))] = 0.5
     y = np.arange(14) % 2
     return orbit.data.Dataset("tiny", "classification", X[:10], y[:10], X[10:], y[10:], "random numbers")
 
