@@ -23,7 +23,7 @@ _LONGEST_VALUE = 24
 VARIED_ENV = "ORBIT_SWEEP_VARIES"
 
 # Parameters of components that say where something is, not what.
-_PLACES = re.compile(r"(dataset|encoder|runner)[.](\w*_)?(path|key|root|input|model)")
+_PLACES = re.compile(r"(dataset|encoder|runner)[.](\w*_)?(path|manifest|key|root|input|model)")
 
 # All others have a meaning in a shell, a path or a setting of the command line.
 _NOT_LEGAL = re.compile(r"[^A-Za-z0-9.+_-]+")
@@ -66,8 +66,10 @@ def data_name(dataset: Mapping[str, Any]) -> str:
 
     >>> data_name({"name": "table", "path": "/data/my wine.csv"}), data_name({"name": "digits"})
     ('my_wine', 'digits')
+    >>> data_name({"name": "images", "path": None, "manifest": "/data/plants.csv"})
+    'plants'
     """
-    if not (path := dataset.get("path")):
+    if not (path := dataset.get("path") or dataset.get("manifest")):
         return str(dataset["name"])
     place = Path(str(path)).absolute()
     own = _legal(place.name if os.path.isdir(place) else place.stem)

@@ -354,7 +354,7 @@ def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, s
     """The default name of a run, ``rotated_digits-rotation-nystrom-n_components_100-s0``, from its sections.
 
     It starts with the experiment or, without one, the runner unless it is ``fit``, the data, the group, the encoder if
-    there is one, and the features. Settings that were given follow, except for those that do not change results. A run
+    one is given, and the features. Settings that were given follow, except for those that do not change results. A run
     that is not tracked has the name of its runner.
 
     Raises
@@ -370,14 +370,12 @@ def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, s
     if experiment != "null":
         return default_name([experiment], overrides, hidden, seed)
     with contextlib.suppress(UnknownNameError):  # reported with its key once the configuration is composed
-        if name["encoder"] == "auto":
-            name["encoder"] = "none"
         if name["group"] == "auto":
             name["group"] = signature("dataset", name["dataset"]).default_choices["group"]["name"]
         if not signature("runner", name["runner"]).tracked:
             return name["runner"]
     name["dataset"] = data_name(dataset)
-    left_out = {"runner": "fit", "encoder": "none"}
+    left_out = {"runner": "fit", "encoder": "auto"}
     parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in sections]
     return default_name(parts, overrides, [*hidden, *sections], seed)
 

@@ -23,8 +23,10 @@ class TestNames:
         def name(*overrides: str, runner: str = "fit") -> str:
             cfg = OmegaConf.create({"hydra": {"overrides": {"task": list(overrides)}}})
             monkeypatch.setattr(HydraConfig.instance(), "cfg", cfg)
-            sections = [{"name": name} for name in (runner, "digits", "rotation", "none", "rf")]
-            sections[1] |= {"path": dict(map(split_override, overrides)).get("dataset.path")}
+            values = dict(map(split_override, overrides))
+            encoder = values.get("encoder", "auto")
+            sections = [{"name": name} for name in (runner, "digits", "rotation", encoder, "rf")]
+            sections[1] |= {key: values.get(f"dataset.{key}") for key in ("path", "manifest")}
             return run_name(*sections, 0)
 
         return name
@@ -43,6 +45,8 @@ class TestNames:
             (("dataset.path=.",), "of_mine-rotation-rf-s0"),
             (("dataset.path=parts/*.parquet",), "parts-rotation-rf-s0"),
             (("dataset.path=https://a.b/c/d.parquet",), "d-rotation-rf-s0"),
+            (("dataset.manifest=/a/tmp/plants.csv",), "plants-rotation-rf-s0"),
+            (("encoder=none",), "digits-rotation-none-rf-s0"),
             (("size=1,2",), "digits-rotation-rf-size_1_2-s0"),
             (("experiment=null",), "digits-rotation-rf-s0"),
         ],
