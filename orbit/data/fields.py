@@ -46,7 +46,7 @@ class Fields(Loader):
         Variables to predict, all over the same dimensions; several make a multi-output regression. Required.
     features : list of str or None
         Variables and coordinates to learn from; None: all variables that have the dimensions of the targets and others,
-        or if there are none, the coordinates of the targets.
+        in alphabetical order, or if there are none, the coordinates of the targets.
     subgroup : str or None
         Group of an HDF5, NetCDF 4 or Zarr file that has the variables, such as ``/run1``; None is the outermost.
     scale : {"feature", "none"}
@@ -248,7 +248,8 @@ def _require(content: xarray.Dataset, key: str, names: Sequence[str]) -> None:
 
 
 def _default_features(content: xarray.Dataset, targets: Sequence[str], dims: Sequence[str]) -> list[str]:
-    others = [str(name) for name, values in content.data_vars.items() if {*dims} < {*values.dims}]
+    # sorted, because the order of the variables of a Zarr folder is that of its files
+    others = sorted(str(name) for name, values in content.data_vars.items() if {*dims} < {*values.dims})
     return [name for name in others if name not in targets] or list(dims)
 
 

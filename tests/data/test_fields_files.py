@@ -63,8 +63,8 @@ def test_points_are_what_the_target_is_numbered_by(tmp_path, suffix):
     made = made.drop_vars("storm") if suffix == ".cdf" else made
     path = write(made, tmp_path / f"weather{suffix}")
     data = Fields(path, "harvest", scale="none").load(0)
-    assert data.reading["features"] == ["rain", "heat"]
-    expected = np.stack([made["rain"], made["heat"].transpose("time", "lat", "lon")], axis=-1)
+    assert data.reading["features"] == ["heat", "rain"]
+    expected = np.stack([made["heat"].transpose("time", "lat", "lon"), made["rain"]], axis=-1)
     order = np.rint(np.concatenate([data.y_train, data.y_test]) * 7).astype(int)
     np.testing.assert_allclose(np.concatenate([data.X_train, data.X_test]), expected[order])
     cells = Fields(path, "height", ["lat", "lon"], scale="none").load(0)
@@ -99,9 +99,9 @@ def test_features_have_mean_0_and_deviation_1_in_the_training_points_and_new_one
     with pytest.warns(UserWarning, match="1 of 12 points are left out, which have missing values"):
         points = loader.read_points(write(new, tmp_path / "new.nc"), json.loads(json.dumps(data.form)))
     assert points.ids[0].startswith("time=2020-01-02")
-    scales = data.reading["scales"]
-    expected = (new["rain"][1:].to_numpy() - scales["mean"][0]) / scales["std"][0]
-    np.testing.assert_allclose(points.X[..., 0], expected, atol=1e-6)
+    scales, rain = data.reading["scales"], data.reading["features"].index("rain")
+    expected = (new["rain"][1:].to_numpy() - scales["mean"][rain]) / scales["std"][rain]
+    np.testing.assert_allclose(points.X[..., rain], expected, atol=1e-6)
 
 
 def test_plain_hdf5_and_groups(tmp_path):
