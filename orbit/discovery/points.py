@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch import Tensor
 from orbit.core.errors import InputError
 from orbit.core.linalg import pivoted_root
 from orbit.core.random import generator
+from orbit.core.threads import default_threads, in_threads, threads_for
 from orbit.data.base import Task
 from orbit.data.splits import guess_task
 from orbit.discovery.result import SIGNIFICANT, Trial
@@ -56,6 +58,23 @@ class Points:
     clusters: np.ndarray
     encoder: Encoder
     seed: int
+
+    def trials(
+        self,
+        tried: list[tuple[Orbit, Encoder | None]],
+        multiples: float | np.ndarray,
+        done: Callable[[], object] = lambda: None,
+    ) -> list[Trial]:
+        """:meth:`trial` of several orbits, at the same time: matrices are too small for several threads each."""
+        found, count = dict[int, Trial](), default_threads()
+
+        def work(i: int) -> None:
+            orbit, encoder = tried[i]
+            found[i] = self.trial(orbit, multiples, encoder)
+
+        with threads_for(0):
+            in_threads(work, range(len(tried)), count, done)
+        return [found[i] for i in range(len(tried))]
 
     def trial(self, orbit: Orbit, multiples: float | np.ndarray, encoder: Encoder | None = None) -> Trial:
         """The errors with an orbit, at the best of given lengthscales, or of those in steps from a given one.
@@ -129,11 +148,13 @@ class Points:
 
 def _mean_kernel(A: Tensor, v: np.ndarray, B: Tensor, w: np.ndarray, lengthscale: float) -> np.ndarray:
     """sum_ij v_i w_j exp(-|A_ix - B_jz|^2 / (2 lengthscale^2)), shape (n, m), for A (r, n, d) and B (c, m, d)."""
-    A, B, total = A / lengthscale, B / lengthscale, A.new_zeros(A.shape[1], B.shape[1])
-    squares, norms = A.square().sum(2, keepdim=True) / 2, B.square().sum(2) / 2
-    for (i, points), (j, landmarks) in itertools.product(enumerate(A), enumerate(B)):
-        exponents = torch.addmm(norms[j], points, landmarks.T, beta=-1).sub_(squares[i]).clamp_(max=0)
-        total.add_(exponents.exp_(), alpha=float(v[i] * w[j]))
+    total = A.new_zeros(A.shape[1], B.shape[1])
+    A, B = A / lengthscale, B / lengthscale
+    # so that one product gives <a, b> - |a|^2 / 2 - |b|^2 / 2
+    left = torch.cat([A, A.square().sum(2, keepdim=True) / -2, torch.ones_like(A[..., :1])], 2)
+    right = torch.cat([B, torch.ones_like(B[..., :1]), B.square().sum(2, keepdim=True) / -2], 2)
+    for (i, points), (j, landmarks) in itertools.product(enumerate(left), enumerate(right)):
+        total.add_((points @ landmarks.T).exp_(), alpha=float(v[i] * w[j]))
     return total.double().numpy()
 
 

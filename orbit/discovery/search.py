@@ -91,11 +91,9 @@ def discover(
         tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in candidates(points.X, groups, refine)]
         if groups is None and points.encoder.is_identity:
             tried += [(Orbit(), encoder) for encoder in invariant_encoders(points.X.shape[1:])]
-        trials = [points.trial(Orbit(), MULTIPLES)]
+        trials = points.trials([(Orbit(), None)], MULTIPLES)
         with Progress(len(tried), "groups", progress) as shown:
-            for orbit, invariant in tried:
-                trials.append(points.trial(orbit, trials[0].multiple, invariant))
-                shown.step()
+            trials += points.trials(tried, trials[0].multiple, shown.step)
         if refine:
             _refine(trials, points)
             _multiply(trials, points)
@@ -109,7 +107,7 @@ def _refine(trials: list[Trial], points: Points) -> None:
         return
     for only in range(n_widths(best.orbit)):
         changed = [scaled(best.orbit, points.X.shape[1:], factor, only) for factor in _STEPS]
-        trials += [points.trial(orbit, best.multiple) for orbit in changed if orbit is not None]
+        trials += points.trials([(orbit, None) for orbit in changed if orbit is not None], best.multiple)
         best = min(trials, key=lambda trial: trial.error)
 
 
@@ -121,7 +119,8 @@ def _multiply(trials: list[Trial], points: Points) -> None:
     factors = sorted(of_groups.values(), key=lambda trial: trial.error)[:_MOST_FACTORS]
     chosen, best = factors[:1], factors[0] if factors else trials[0]
     for other in factors[1:]:
-        product = points.trial(product_of([trial.orbit for trial in [*chosen, other]]), best.multiple)
+        orbit = product_of([trial.orbit for trial in [*chosen, other]])
+        (product,) = points.trials([(orbit, None)], best.multiple)
         if points.falls(product, best):
             trials.append(product)
             chosen, best = [*chosen, other], product
