@@ -76,9 +76,9 @@ def parameters(cls: type) -> Mapping[str, Parameter]:
     return _parameters(cls)
 
 
-def named_parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """The named parameters of a function by name, in order, with resolved annotations."""
-    hints = typing.get_type_hints(function, include_extras=True)
+def named_parameters(function: Callable[..., Any], annotated: object = None) -> dict[str, Parameter]:
+    """The named parameters of a function by name, in order, with the resolved annotations of it or of a class."""
+    hints = typing.get_type_hints(annotated or function, include_extras=True)
     return {
         name: Parameter(hints.get(name, Any), p.default)
         for name, p in inspect.signature(function).parameters.items()
@@ -88,7 +88,10 @@ def named_parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
 
 @functools.cache
 def _parameters(cls: type) -> Mapping[str, Parameter]:
-    found = named_parameters(cls.__init__)  # type: ignore[misc]
+    owner = next(base for base in cls.__mro__ if "__init__" in vars(base))
+    # the constructor of a data class has annotations of several modules, those of its bases
+    annotated = owner if "__dataclass_fields__" in vars(owner) else None
+    found = named_parameters(cls.__init__, annotated)  # type: ignore[misc]
     found.pop("self", None)
     return types.MappingProxyType(found)  # every caller gets the same one
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from orbit.core.errors import InputError, shortened, suggestion
-from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader
-from orbit.data.checks import Task, check_arrays, real_dtype, real_numbers
+from orbit.data.base import Dataset, OwnData
+from orbit.data.checks import check_arrays, real_dtype, real_numbers
 from orbit.data.files import existing, existing_file, read_arrays
-from orbit.data.rows import NpyFile, Rows, subset
-from orbit.data.splits import check_clusters, guess_task, split_off_test
+from orbit.data.rows import NpyFile, Rows
+from orbit.data.splits import check_clusters
 from orbit.registry import register
 
 Split = tuple[np.ndarray, np.ndarray]  # indices of training and test points
@@ -27,7 +27,8 @@ _TRAIN, _TEST = ("train", "0"), ("test", "1")
 
 
 @register("dataset", "arrays")
-class Arrays(Loader):
+@dataclass(eq=False, repr=False)
+class Arrays(OwnData):
     """Arrays from an .npz file, or from two .npy files.
 
     Points in an .npy file are read in blocks of rows when the data is streamed. The test part is, in this order, that
@@ -71,38 +72,18 @@ class Arrays(Loader):
     (12, 3)
     """
 
-    fixed_task = None
     ignored_keys = {}
 
     reads = (".npz", ".npy")
 
-    def __init__(
-        self,
-        path: str | None = None,
-        y_path: str | None = None,
-        x_key: str = "X",
-        y_key: str = "y",
-        x_test_key: str | None = None,
-        y_test_key: str | None = None,
-        split_key: str | None = None,
-        group_key: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.path = path
-        self.y_path = y_path
-        self.x_key = x_key
-        self.y_key = y_key
-        self.x_test_key = x_test_key
-        self.y_test_key = y_test_key
-        self.split_key = split_key
-        self.group_key = group_key
-        self.task = task
-        self.test_fraction = test_fraction
-        self.n_train = n_train
-        self.n_test = n_test
+    path: str | None = None
+    y_path: str | None = None
+    x_key: str = "X"
+    y_key: str = "y"
+    x_test_key: str | None = None
+    y_test_key: str | None = None
+    split_key: str | None = None
+    group_key: str | None = None
 
     def input_files(self) -> list[Path]:
         return existing([self.path, self.y_path])
@@ -129,7 +110,6 @@ class Arrays(Loader):
         return self._read(random_state, mapped=True)
 
     def _read(self, random_state: RandomState, mapped: bool) -> Dataset:
-        self.check_files()
         assert self.path is not None
         arrays = read_arrays(self.path, self.x_key, mapped)
         if self.y_path is not None:
@@ -137,7 +117,7 @@ class Arrays(Loader):
             self._require(targets, self.y_path, self.y_key, name="dataset.y_path")
             arrays = targets | arrays | {self.y_key: targets[self.y_key]}
         X, y = self._pair(arrays, self.x_key, self.y_key)
-        task: Task = guess_task(y) if self.task == "auto" else self.task
+        task = self._task(y)
         self._warn_about_others(arrays)
         bytes_ = ", bytes from 0 to 255 as they are" if arrays[self.x_key].dtype == np.uint8 else ""
         source, where = f"file {Path(self.path).name}{bytes_}", f"{self.label()}, {self.path}"
@@ -147,11 +127,10 @@ class Arrays(Loader):
             X_test, y_test = self._pair(arrays, self.x_test_key, self.y_test_key)
             return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=clusters)
         split = self._given_split(arrays, len(X))
-        train, test = split or split_off_test(y, task, self.test_fraction, random_state, self.path, clusters)
+        train, test = split or self._split(y, task, random_state, self.path, clusters)
         if clusters is not None:
             check_clusters(clusters[train], clusters[test], "dataset.group_key")
-            clusters = clusters[train]
-        return Dataset(self.name, task, subset(X, train), y[train], subset(X, test), y[test], source, clusters=clusters)
+        return Dataset.of_parts(self.name, task, X, y, train, test, source, clusters=clusters)
 
     def _warn_about_others(self, arrays: dict[str, np.ndarray]) -> None:
         """Warn about arrays that no key names, such as a test part."""

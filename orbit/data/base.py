@@ -5,20 +5,21 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from orbit.core import distributed
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError, located, shortened, suggestion
-from orbit.core.params import PositiveInt, check_value, parameters
+from orbit.core.params import Fraction, PositiveInt, check_value, parameters
 from orbit.core.random import RandomState, generator
 from orbit.data.checks import Task, as_pixels, check_arrays, check_finite, real_numbers, whole
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
+from orbit.data.splits import guess_task, split_off_test
 
 # New points whose largest value is this many times larger, or smaller, are taken to be scaled differently. A few points
 # may well lack the largest values of the training points.
@@ -103,6 +104,16 @@ class Dataset:
                 f"{self.name}: the training part has one class only, {shortened(repr(found[0].item()))}, in "
                 f"{len(self.y_train)} points; more points, or another split, are needed"
             )
+
+    @classmethod
+    def of_parts(cls, name: str, task: Task, X: Any, y: Any, train: Any, test: Any, source: str, **more: Any) -> Self:
+        """The data set whose training and test part are points of ``X`` and ``y``, by index; ``more`` are attributes.
+
+        Of these, ``clusters`` are those of all points.
+        """
+        clusters = _part(more.pop("clusters", None), train)
+        parts = subset(X, train), y[train], subset(X, test), y[test]
+        return cls(name, task, *parts, source, clusters=clusters, **more)
 
     def __repr__(self) -> str:
         """Name, task, and arrays by dtype and shape, on one line."""
@@ -226,6 +237,7 @@ def _warn_of_scale(X: np.ndarray, largest: float | None, path: str) -> None:
         )
 
 
+@dataclass(eq=False, repr=False)
 class Loader(Component):
     """Loads a :class:`Dataset`. A subclass implements ``_load``, and defines the defaults that suit its data.
 
@@ -264,14 +276,15 @@ class Loader(Component):
     pixels: ClassVar[bool] = False
     ink: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ()
-    x_key: str = "X"
+    x_key = "X"
     reading: ClassVar[tuple[str, ...]] = ()
     ignored_keys: ClassVar[Mapping[str, Any]] = {"root": str | None}
     in_order: ClassVar[bool] = False
     any_size: ClassVar[bool] = False
 
-    n_train: PositiveInt | None
-    n_test: PositiveInt | None
+    _: KW_ONLY
+    n_train: PositiveInt | None = None
+    n_test: PositiveInt | None = None
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,6 +310,7 @@ class Loader(Component):
         self.check()
         self.check_memory()
         try:
+            self.check_files()
             full = self._load_lazily(random_state) if lazy else self._load(random_state)
         except InputError as error:
             place = next((key for key in ("path", "root") if key in parameters(type(self))), None)
@@ -388,6 +402,34 @@ class Loader(Component):
         return np.sort(rng.choice(n, size, replace=False))
 
 
+@dataclass(eq=False, repr=False)
+class OwnData(Loader):
+    """A loader of a user's own data, whose task is guessed, and of which a random part is for testing.
+
+    Parameters
+    ----------
+    task : {"auto", "classification", "regression"}
+        ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
+    test_fraction : float in (0, 1)
+        Share of the points in the random test part.
+    """
+
+    fixed_task = None
+    _: KW_ONLY
+    task: Literal["auto", "classification", "regression"] = "auto"
+    test_fraction: Fraction = 0.25
+
+    def _task(self, y: np.ndarray) -> Task:
+        return guess_task(y) if self.task == "auto" else self.task
+
+    def _split(
+        self, y: np.ndarray, task: Task, random_state: RandomState, path: str, clusters: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Random indices of a training and a test part, as of :func:`orbit.data.splits.split_off_test`."""
+        return split_off_test(y, task, self.test_fraction, random_state, path, clusters)
+
+
+@dataclass(eq=False, repr=False)
 class FileLoader(Loader):
     """A loader of published files: found in the data folder, or downloaded into it on request.
 
@@ -399,17 +441,9 @@ class FileLoader(Loader):
     folder: ClassVar[str]
     ignored_keys: ClassVar[Mapping[str, Any]] = {}
 
-    def __init__(
-        self,
-        root: str | None = None,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        download: bool = False,
-    ) -> None:
-        self.root = root
-        self.n_train = n_train
-        self.n_test = n_test
-        self.download = download
+    root: str | None = None
+    _: KW_ONLY
+    download: bool = False
 
     @abstractmethod
     def files(self) -> list[DataFile]:
@@ -427,6 +461,11 @@ class FileLoader(Loader):
     def path(self, file: DataFile) -> Path:
         """The path of ``file``, which is downloaded first if it is missing and ``download`` is set."""
         return find(self.root, self.folder, file, self.download)
+
+
+def names_of(names: str | list[str] | None) -> list[str]:
+    """The names of one or several columns or variables; none for None."""
+    return [names] if isinstance(names, str) else list(names or [])
 
 
 def _part(values: np.ndarray | None, rows: Any) -> np.ndarray | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, spawn
 from orbit.data.base import Dataset, Loader
 from orbit.data.move import rotate_randomly
@@ -17,6 +17,7 @@ _N_TRAIN = 1000
 
 
 @register("dataset", "digits")
+@dataclass(eq=False, repr=False)
 class Digits(Loader):
     """1,797 images of 8 x 8 pixels, ten classes; 1,000 for training, 797 for testing, split by the seed.
 
@@ -35,10 +36,6 @@ class Digits(Loader):
     ink = True
     default_group = {"name": "rotation"}
 
-    def __init__(self, n_train: PositiveInt | None = None, n_test: PositiveInt | None = None) -> None:
-        self.n_train = n_train
-        self.n_test = n_test
-
     def _load(self, random_state: RandomState) -> Dataset:
         from sklearn.datasets import load_digits
 
@@ -54,6 +51,7 @@ class Digits(Loader):
 
 
 @register("dataset", "rotated_digits")
+@dataclass(eq=False, repr=False)
 class RotatedDigits(Digits):
     """The same digits, each rotated by an independent angle, uniform in [0, 2 pi).
 
@@ -74,11 +72,8 @@ class RotatedDigits(Digits):
     (797, 8, 8)
     """
 
-    def __init__(
-        self, n_train: PositiveInt | None = None, n_test: PositiveInt | None = None, rotation_seed: int = 0
-    ) -> None:
-        super().__init__(n_train, n_test)
-        self.rotation_seed = rotation_seed
+    _: KW_ONLY
+    rotation_seed: int = 0
 
     def _load(self, random_state: RandomState) -> Dataset:
         X, y = _rotated(self.rotation_seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,13 +13,11 @@ import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, suggestion
 from orbit.core.memory import check_fits
-from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader, Points
-from orbit.data.checks import Task, real_numbers
+from orbit.data.base import Dataset, OwnData, Points, names_of
+from orbit.data.checks import real_numbers
 from orbit.data.files import existing
-from orbit.data.splits import guess_task, split_off_test
 from orbit.registry import register
 
 if TYPE_CHECKING:  # xarray is imported when a file is read
@@ -30,7 +29,8 @@ _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "ns")
 
 
 @register("dataset", "fields")
-class Fields(Loader):
+@dataclass(eq=False, repr=False)
+class Fields(OwnData):
     """Variables of a NetCDF, HDF5 or Zarr file, by name (``pip install 'orbit-kernels[fields]'``, read by xarray).
 
     There is a point for each entry of the targets. Features may have further dimensions, which are then the shape of
@@ -80,36 +80,17 @@ class Fields(Loader):
     """
 
     default_representation = {"name": "raw"}
-    fixed_task = None
     ignored_keys = {}
     reading = "features", "targets", "dims", "scales"
 
-    def __init__(
-        self,
-        path: str | None = None,
-        target: str | list[str] | None = None,
-        features: list[str] | None = None,
-        *,
-        subgroup: str | None = None,
-        scale: Literal["feature", "none"] = "feature",
-        missing: Literal["refuse", "skip"] = "refuse",
-        group_variable: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.path = path
-        self.target = target
-        self.features = features
-        self.subgroup = subgroup
-        self.scale = scale
-        self.missing = missing
-        self.group_variable = group_variable
-        self.task = task
-        self.test_fraction = test_fraction
-        self.n_train = n_train
-        self.n_test = n_test
+    path: str | None = None
+    target: str | list[str] | None = None
+    features: list[str] | None = None
+    _: KW_ONLY
+    subgroup: str | None = None
+    scale: Literal["feature", "none"] = "feature"
+    missing: Literal["refuse", "skip"] = "refuse"
+    group_variable: str | None = None
 
     def input_files(self) -> list[Path]:
         return existing([self.path])
@@ -123,9 +104,8 @@ class Fields(Loader):
             raise DataFileError(f"dataset.path: expected a NetCDF, HDF5 or Zarr file at {path.absolute()}, found none")
 
     def _load(self, random_state: RandomState) -> Dataset:
-        self.check_files()
         path = user_path(str(self.path), "dataset.path")
-        targets = [self.target] if isinstance(self.target, str) else list(self.target or [])
+        targets = names_of(self.target)
         with self._opened(path) as content:
             dims = self._dims(content, targets)
             features = self.features or _default_features(content, targets, dims)
@@ -138,20 +118,13 @@ class Fields(Loader):
                 clusters = _over(content, self.group_variable, dims).to_numpy().reshape(-1).astype(str)
         kept = self._kept([X, y], path)
         X, y, clusters = X[kept], y[kept], None if clusters is None else clusters[kept]
-        task: Task = guess_task(y) if self.task == "auto" else self.task
-        train, test = split_off_test(y, task, self.test_fraction, random_state, path.name, clusters)
-        reading: dict[str, Any] = {
-            "features": features,
-            "targets": targets,
-            "dims": dims,
-            "scales": self._scales(X[train], features),
-        }
-        X = _scaled(X, reading["scales"])
+        task = self._task(y)
+        train, test = self._split(y, task, random_state, path.name, clusters)
+        scales = self._scales(X[train], features)
+        reading = {"features": features, "targets": targets, "dims": dims, "scales": scales}
         source = f"{', '.join(targets)} over {' x '.join(dims)} in {path.name}"
-        clusters = None if clusters is None else clusters[train]
-        return Dataset(
-            self.name, task, X[train], y[train], X[test], y[test], source, clusters=clusters, reading=reading
-        )
+        more = {"clusters": clusters, "reading": reading}
+        return Dataset.of_parts(self.name, task, _scaled(X, scales), y, train, test, source, **more)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -194,6 +195,7 @@ def as_texts(values: pd.Series) -> pd.Series:
     return values.astype(object).convert_dtypes().astype("string").astype(object)
 
 
+@dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """The numbers that the columns of a data frame become, by name and in any order: the first step of a pipeline.
 
@@ -222,13 +224,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     array(['width', 'kind_cat', 'kind_owl'], dtype=object)
     """
 
-    def __init__(
-        self,
-        missing: Literal["refuse", "mean", "median"] = "refuse",
-        categories: Literal["refuse", "onehot"] | list[str] = "refuse",
-    ) -> None:
-        self.missing = missing
-        self.categories = categories
+    missing: Literal["refuse", "mean", "median"] = "refuse"
+    categories: Literal["refuse", "onehot"] | list[str] = "refuse"
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> TableEncoder:
         """Find the columns, their values for imputation and their categories.

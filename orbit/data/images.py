@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from PIL import Image
 
 from orbit.core.errors import DataFileError, InputError
 from orbit.core.memory import check_fits
-from orbit.core.params import Fraction, PositiveInt
+from orbit.core.params import PositiveInt
 from orbit.data.labelled_files import LabelledFiles
 from orbit.data.pictures import SUFFIXES, Channels, Pages, read_picture
 from orbit.registry import register
@@ -28,6 +29,7 @@ _PERCENTILES, _SAMPLED = (0.5, 99.5), 1_000_000
 
 
 @register("dataset", "images")
+@dataclass(eq=False, repr=False)
 class Images(LabelledFiles):
     """Pictures in class folders, ``FOLDER/cat/1.png``, in folders of parts, ``FOLDER/train/cat/1.png``, or in a table.
 
@@ -65,38 +67,13 @@ class Images(LabelledFiles):
     reading = "low", "high"
     thing, suffixes, shown = "picture", SUFFIXES, "picture (.png, .jpg, .tif ...)"
 
-    def __init__(
-        self,
-        path: str | None = None,
-        resize: Size | None = None,
-        channels: Channels = "grey",
-        *,
-        crop: Size | None = None,
-        pad: Size | None = None,
-        pages: Pages = "channels",
-        scale: Scale = "range",
-        manifest: str | None = None,
-        file_column: str = "file",
-        target: str | list[str] = "label",
-        split_column: str | None = None,
-        group_column: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        recursive: bool = False,
-        on_error: Literal["refuse", "skip"] = "refuse",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        super().__init__(
-            path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction,
-            n_train, n_test,
-        )  # fmt: skip
-        self.resize = resize
-        self.channels = channels
-        self.crop = crop
-        self.pad = pad
-        self.pages = pages
-        self.scale = scale
+    resize: Size | None = None
+    channels: Channels = "grey"
+    _: KW_ONLY
+    crop: Size | None = None
+    pad: Size | None = None
+    pages: Pages = "channels"
+    scale: Scale = "range"
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,21 +6,20 @@ import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, encodable, located, shortened, suggestion
-from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.progress import Progress
 from orbit.core.random import RandomState
 from orbit.core.threads import in_threads
-from orbit.data.base import Dataset, Loader, Points, Task
+from orbit.data.base import Dataset, OwnData, Points, Task, names_of
 from orbit.data.files import existing, existing_file
-from orbit.data.splits import check_clusters, guess_task, split_off_test
+from orbit.data.splits import check_clusters
 
 _TRAIN, _VALIDATION, _TEST = "train", "val", "test"
 _PARTS = {_TRAIN: r"train(ing)?", _VALIDATION: r"val(id|idation)?", _TEST: r"test(ing)?"}
@@ -54,7 +53,8 @@ class Listed:
         return Listed([self.files[i] for i in rows], self.y[rows], self.task, parts, clusters)
 
 
-class LabelledFiles(Loader):
+@dataclass(eq=False, repr=False)
+class LabelledFiles(OwnData):
     """Files in class folders, ``FOLDER/CLASS/NAME``, or of parts, ``FOLDER/train/CLASS/NAME``; or listed in a table.
 
     A subclass reads the files.
@@ -101,38 +101,19 @@ class LabelledFiles(Loader):
 
     ignored_keys = {}
     reads = ("folder",)
-    fixed_task = None
     thing: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     shown: ClassVar[str]
 
-    def __init__(
-        self,
-        path: str | None = None,
-        manifest: str | None = None,
-        file_column: str = "file",
-        target: str | list[str] = "label",
-        split_column: str | None = None,
-        group_column: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        recursive: bool = False,
-        on_error: Literal["refuse", "skip"] = "refuse",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.path = path
-        self.manifest = manifest
-        self.file_column = file_column
-        self.target = target
-        self.split_column = split_column
-        self.group_column = group_column
-        self.task = task
-        self.recursive = recursive
-        self.on_error = on_error
-        self.test_fraction = test_fraction
-        self.n_train = n_train
-        self.n_test = n_test
+    path: str | None = None
+    _: KW_ONLY
+    manifest: str | None = None
+    file_column: str = "file"
+    target: str | list[str] = "label"
+    split_column: str | None = None
+    group_column: str | None = None
+    recursive: bool = False
+    on_error: Literal["refuse", "skip"] = "refuse"
 
     @abstractmethod
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
@@ -176,38 +157,22 @@ class LabelledFiles(Loader):
                 raise DataFileError(f"dataset.path: expected {expected}, found {instead}")
 
     def _load(self, random_state: RandomState) -> Dataset:
-        self.check_files()
         listed = self._of_folders() if self.manifest is None else self._of_manifest(Path(self.manifest).expanduser())
         X, read, reading = self._read(listed.files, None)
         listed, folds = listed.take(read), None
         if listed.parts is None:
-            train, test = split_off_test(
-                listed.y, listed.task, self.test_fraction, random_state, self._name(), listed.clusters
-            )
+            train, test = self._split(listed.y, listed.task, random_state, self._name(), listed.clusters)
         else:
             train, test = np.flatnonzero(listed.parts != _TEST), np.flatnonzero(listed.parts == _TEST)
             if _VALIDATION in listed.parts:
                 folds = np.where(listed.parts[train] == _VALIDATION, 0, -1)
         reading |= self._fitted_scale(X, train)
         self._apply_scale(X, reading)
-        clusters = listed.clusters
-        if clusters is not None:
-            check_clusters(clusters[train], clusters[test], "dataset.group_column")
-            clusters = clusters[train]
+        if listed.clusters is not None:
+            check_clusters(listed.clusters[train], listed.clusters[test], "dataset.group_column")
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
-        y = listed.y
-        return Dataset(
-            self.name,
-            listed.task,
-            X[train],
-            y[train],
-            X[test],
-            y[test],
-            source,
-            folds,
-            clusters=clusters,
-            reading=reading,
-        )
+        more = {"folds": folds, "clusters": listed.clusters, "reading": reading}
+        return Dataset.of_parts(self.name, listed.task, X, listed.y, train, test, source, **more)
 
     def _name(self) -> str:
         return Path(self.manifest or self.path or "").name
@@ -283,7 +248,7 @@ class LabelledFiles(Loader):
     def _of_manifest(self, manifest: Path) -> Listed:
         from orbit.data.frames import read_table  # here, because pandas takes half a second
 
-        targets = [self.target] if isinstance(self.target, str) else self.target
+        targets = names_of(self.target)
         texts = {"file_column": self.file_column, "split_column": self.split_column, "group_column": self.group_column}
         named = [(key, column) for key, column in texts.items() if column is not None]
         with located(f"dataset.manifest: {manifest.name}"):
@@ -306,13 +271,12 @@ class LabelledFiles(Loader):
             )
         y = np.column_stack([table[column] for column in targets]) if len(targets) > 1 else table[targets[0]].to_numpy()
         y = y if y.dtype.kind in "biuf" else y.astype(str)
-        task: Task = guess_task(y) if self.task == "auto" else self.task
         parts = None if self.split_column is None else np.array([*map(_part, table[self.split_column])])
         if parts is not None and not {_TRAIN, _TEST} <= set(parts):
             found = shortened(", ".join(table[self.split_column].unique()))
             raise InputError(f"dataset.split_column: expected the parts train and test, perhaps val, found {found}")
         clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
-        return Listed(files, y, task, parts, clusters)
+        return Listed(files, y, self._task(y), parts, clusters)
 
     def _labelled(self, folder: Path) -> tuple[list[Path], np.ndarray]:
         """The files of a part, and their classes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -91,6 +91,7 @@ class MNIST(FileLoader):
 
 
 @register("dataset", "rotated_mnist")
+@dataclass(eq=False, repr=False)
 class RotatedMNIST(MNIST):
     """Rotated MNIST: 12,000 training and 50,000 test images, each rotated by a random angle.
 
@@ -115,16 +116,8 @@ class RotatedMNIST(MNIST):
 
     default_representation = {"name": "polar"}
 
-    def __init__(
-        self,
-        root: str | None = None,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        rotation_seed: int = 0,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, n_train, n_test, download)
-        self.rotation_seed = rotation_seed
+    _: KW_ONLY
+    rotation_seed: int = 0
 
     def input_files(self) -> list[Path]:
         return list(self._original() or super().input_files())
@@ -159,6 +152,7 @@ class RotatedMNIST(MNIST):
 
 
 @register("dataset", "mnist_local")
+@dataclass(eq=False, repr=False)
 class MNISTLocal(MNIST):
     """MNIST by the protocol of Mroueh et al. 2015, Figure 2: few training images per class, small rotations and shifts.
 
@@ -186,24 +180,11 @@ class MNISTLocal(MNIST):
         Fetch missing files, as for ``mnist``.
     """
 
-    def __init__(
-        self,
-        root: str | None = None,
-        per_class: PositiveInt | None = None,
-        jitter: Literal["none", "test", "both"] = "none",
-        shift: NonNegativeFloat = 3.0,
-        angle: NonNegativeFloat = 20.0,
-        jitter_seed: int = 0,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, n_train, n_test, download)
-        self.per_class = per_class
-        self.jitter = jitter
-        self.shift = shift
-        self.angle = angle
-        self.jitter_seed = jitter_seed
+    per_class: PositiveInt | None = None
+    jitter: Literal["none", "test", "both"] = "none"
+    shift: NonNegativeFloat = 3.0
+    angle: NonNegativeFloat = 20.0
+    jitter_seed: int = 0
 
     def _load(self, random_state: RandomState) -> Dataset:
         data = super()._load(random_state)

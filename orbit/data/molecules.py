@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -10,13 +11,11 @@ import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.core.memory import check_fits
-from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader, Points, Task
+from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.files import existing
 from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, of_smiles, read_molecules
-from orbit.data.splits import guess_task, split_off_test
 from orbit.registry import register
 from orbit.representations.molecules import check_unit
 
@@ -59,7 +58,8 @@ def coulomb_matrices(charges: np.ndarray, positions: np.ndarray) -> np.ndarray:
 
 
 @register("dataset", "molecules")
-class Molecules(Loader):
+@dataclass(eq=False, repr=False)
+class Molecules(OwnData):
     """Molecules in a file, or in the files of a folder, or as SMILES (``pip install 'orbit-kernels[chemistry]'``).
 
     SDF files and SMILES are read by RDKit, which places the atoms of SMILES and of drawings: one conformer by ETKDGv3
@@ -95,33 +95,15 @@ class Molecules(Loader):
 
     default_representation = {"name": "many_body"}
     default_group = {"name": "identity"}
-    fixed_task = None
     ignored_keys = {}
     any_size: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        path: str | None = None,
-        target: str | list[str] = "energy",
-        file_column: str = "file",
-        smiles_column: str = "smiles",
-        unit: Literal["angstrom", "bohr"] = "angstrom",
-        format: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.path = path
-        self.target = target
-        self.file_column = file_column
-        self.smiles_column = smiles_column
-        self.unit = unit
-        self.format = format
-        self.task = task
-        self.test_fraction = test_fraction
-        self.n_train = n_train
-        self.n_test = n_test
+    path: str | None = None
+    target: str | list[str] = "energy"
+    file_column: str = "file"
+    smiles_column: str = "smiles"
+    unit: Literal["angstrom", "bohr"] = "angstrom"
+    format: str | None = None
 
     def input_files(self) -> list[Path]:
         return existing([self.path])
@@ -134,11 +116,9 @@ class Molecules(Loader):
         self._files(user_path(self.path, "dataset.path"))
 
     def _load(self, random_state: RandomState) -> Dataset:
-        self.check_files()
         assert self.path is not None
         path = user_path(self.path, "dataset.path")
-        targets = [self.target] if isinstance(self.target, str) else self.target
-        how = ""
+        targets, how = names_of(self.target), ""
         if path.suffix.lower() == ".csv":
             table = self._table(path, targets)
             molecules, how = self._of_table(table, path)
@@ -147,13 +127,12 @@ class Molecules(Loader):
             molecules = [one for file in self._files(path) for one in read_molecules(file, self.format)]
             columns = [np.array([_value(one, name, i) for i, one in enumerate(molecules)]) for name in targets]
             y = np.column_stack(columns) if len(columns) > 1 else columns[0]
-        task: Task = guess_task(y) if self.task == "auto" else self.task
+        task = self._task(y)
         self._check_unit(molecules)
         X = self._matrices(molecules, max(map(len, molecules)))
-        train, test = split_off_test(y, task, self.test_fraction, random_state, path.name)
+        train, test = self._split(y, task, random_state, path.name)
         source = f"{len(molecules):,} molecules in {path.name}{how}"
-        reading = {"targets": targets}
-        return Dataset(self.name, task, X[train], y[train], X[test], y[test], source, reading=reading)
+        return Dataset.of_parts(self.name, task, X, y, train, test, source, reading={"targets": targets})
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ _BLOCK_ROWS = 2048
 
 
 @register("dataset", "vector_field")
+@dataclass(eq=False, repr=False)
 class VectorField(Loader):
     """The gradient of five Gaussian bumps, three positive and two negative, or that gradient rotated by 90 degrees.
 
@@ -55,23 +57,11 @@ class VectorField(Loader):
     default_group = {"name": "identity"}
     fixed_task = "regression"
 
-    def __init__(
-        self,
-        field: Literal["curl_free", "divergence_free"] = "curl_free",
-        width: PositiveFloat = 0.5,
-        noise: NonNegativeFloat = 0.1,
-        size: PositiveInt = 1000,
-        test_size: PositiveInt = 1000,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.field = field
-        self.width = width
-        self.noise = noise
-        self.size = size
-        self.test_size = test_size
-        self.n_train = n_train
-        self.n_test = n_test
+    field: Literal["curl_free", "divergence_free"] = "curl_free"
+    width: PositiveFloat = 0.5
+    noise: NonNegativeFloat = 0.1
+    size: PositiveInt = 1000
+    test_size: PositiveInt = 1000
 
     def check_memory(self) -> None:
         for key in ("size", "test_size"):  # 25 numbers a point, with the distances from the bumps
@@ -94,6 +84,7 @@ class VectorField(Loader):
 
 
 @register("dataset", "low_rank_multitask")
+@dataclass(eq=False, repr=False)
 class LowRankMultitask(Loader):
     """Twenty outputs that are multiples of one function of twenty inputs (Brault et al. 2016, appendix D.2, Table 3).
 
@@ -130,23 +121,12 @@ class LowRankMultitask(Loader):
     fixed_task = "regression"
     n_dims = 20
 
-    def __init__(
-        self,
-        noise: bool = False,
-        n_waves: PositiveInt = 10_000,
-        size: PositiveInt = 1000,
-        test_size: PositiveInt = 1000,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        test_noise: bool = False,
-    ) -> None:
-        self.noise = noise
-        self.test_noise = test_noise
-        self.n_waves = n_waves
-        self.size = size
-        self.test_size = test_size
-        self.n_train = n_train
-        self.n_test = n_test
+    noise: bool = False
+    n_waves: PositiveInt = 10_000
+    size: PositiveInt = 1000
+    test_size: PositiveInt = 1000
+    _: KW_ONLY
+    test_noise: bool = False
 
     def check_memory(self) -> None:
         for key in ("size", "test_size"):

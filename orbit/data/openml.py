@@ -46,7 +46,7 @@ class OpenML(Table):
     """
 
     reads = ()
-    _frame: pd.DataFrame
+    _frame: Any = None
 
     def __init__(
         self,
@@ -85,7 +85,6 @@ class OpenML(Table):
             raise InputError(f"dataset.data: expected a name, or a number as dataset.data_id, found {found}")
 
     def _load(self, random_state: RandomState) -> Dataset:
-        self.check_files()
         fetched = self._fetched()
         whole = copy.copy(self)
         whole.path, whole.target = f"openml.org/d/{fetched.details['id']}", list(fetched.target_names)

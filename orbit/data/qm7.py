@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from orbit.core.errors import DataFileError
-from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
 from orbit.data.checks import real_numbers
@@ -28,6 +28,7 @@ SHAPES = {"X": (7165, 23, 23), "T": (1, 7165), "P": (5, 1433)}
 
 
 @register("dataset", "qm7")
+@dataclass(eq=False, repr=False)
 class QM7(FileLoader):
     """Coulomb matrices (23 x 23) and atomisation energies in kcal/mol (Rupp et al. 2012).
 
@@ -55,16 +56,7 @@ class QM7(FileLoader):
     default_group = {"name": "identity"}
     fixed_task = "regression"
 
-    def __init__(
-        self,
-        root: str | None = None,
-        fold: int = 0,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, n_train, n_test, download)
-        self.fold = fold
+    fold: int = 0
 
     def check(self) -> None:
         super().check()

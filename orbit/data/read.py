@@ -208,8 +208,8 @@ def as_dataset(
     source = f"{type(data).__module__.partition('.')[0]} {type(data).__name__}"
     if test is not None:
         return Dataset("data", kind, X, targets, *_pair(test, x, y), source)
-    train, rest = split_off_test(targets, kind, test_fraction, random_state, "data")
-    return Dataset("data", kind, X[train], targets[train], X[rest], targets[rest], source)
+    parts = split_off_test(targets, kind, test_fraction, random_state, "data")
+    return Dataset.of_parts("data", kind, X, targets, *parts, source)
 
 
 def _read(name: str, path: str | None, random_state: RandomState, settings: Mapping[str, Any]) -> Dataset:

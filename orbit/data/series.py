@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,10 +13,10 @@ import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, located, suggestion
 from orbit.core.memory import check_fits
-from orbit.core.params import Fraction, PositiveInt
+from orbit.core.params import PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader, Points
+from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.checks import Task
 from orbit.data.files import existing, existing_file
 from orbit.data.series_files import (
@@ -28,7 +29,7 @@ from orbit.data.series_files import (
     read_series_table,
     trimmed,
 )
-from orbit.data.splits import check_clusters, guess_task, split_off_test
+from orbit.data.splits import check_clusters, guess_task
 from orbit.registry import register
 
 _TRAIN, _TEST = "_TRAIN", "_TEST"
@@ -36,7 +37,8 @@ _TABLES = (".csv", ".parquet", ".pq")
 
 
 @register("dataset", "series")
-class Series(Loader):
+@dataclass(eq=False, repr=False)
+class Series(OwnData):
     """Time series in files of the UCR and UEA archives, or in a table; of one or several channels, and any lengths.
 
     Points have shape (length,), or (length, channels) for several channels.
@@ -92,45 +94,21 @@ class Series(Loader):
 
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
-    fixed_task = None
     reading = ("columns",)
 
-    def __init__(
-        self,
-        path: str | None = None,
-        target: str | list[str] = "label",
-        *,
-        bundled: str | None = None,
-        test_path: str | None = None,
-        id_column: str | None = None,
-        time_column: str | None = None,
-        channels: list[str] | None = None,
-        exclude: list[str] | None = None,
-        group_column: str | None = None,
-        unequal: Unequal = "pad",
-        length: PositiveInt | None = None,
-        missing: Literal["refuse", "interpolate"] = "refuse",
-        task: Literal["auto", "classification", "regression"] = "auto",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.path = path
-        self.target = target
-        self.bundled = bundled
-        self.test_path = test_path
-        self.id_column = id_column
-        self.time_column = time_column
-        self.channels = channels
-        self.exclude = exclude
-        self.group_column = group_column
-        self.unequal = unequal
-        self.length = length
-        self.missing = missing
-        self.task = task
-        self.test_fraction = test_fraction
-        self.n_train = n_train
-        self.n_test = n_test
+    path: str | None = None
+    target: str | list[str] = "label"
+    _: KW_ONLY
+    bundled: str | None = None
+    test_path: str | None = None
+    id_column: str | None = None
+    time_column: str | None = None
+    channels: list[str] | None = None
+    exclude: list[str] | None = None
+    group_column: str | None = None
+    unequal: Unequal = "pad"
+    length: PositiveInt | None = None
+    missing: Literal["refuse", "interpolate"] = "refuse"
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,55 +151,44 @@ class Series(Loader):
 
     def _load(self, random_state: RandomState) -> Dataset:
         file, test_file = self._files()
-        found, series = self._read(file, self.channels)
+        found = self._read(file, self.channels)
         y, task = self._targets(found, file, self.task)
         if test_file is None:
-            train, test = split_off_test(y, task, self.test_fraction, random_state, file.name, found.clusters)
-            tested, tested_series, y_test = found, [series[i] for i in test], y[test]
-            clusters_test = None if found.clusters is None else found.clusters[test]
+            train, test = self._split(y, task, random_state, file.name, found.clusters)
+            fitted, tested, y, y_test = found.take(train), found.take(test), y[train], y[test]
         else:
-            train = np.arange(len(y))
-            tested, tested_series = self._read(test_file, found.columns or None)
-            y_test, clusters_test = self._targets(tested, test_file, task)[0], tested.clusters
-        fitted = [series[i] for i in train]
-        clusters = None if found.clusters is None else found.clusters[train]
-        check_clusters(clusters, clusters_test, "dataset.group_column")
-        length = self.length or max(map(len, fitted))
-        X, X_test = (
-            self._points(fitted, length, file.name),
-            self._points(tested_series, length, (test_file or file).name),
-        )
+            fitted, tested = found, self._read(test_file, found.columns or None)
+            y_test = self._targets(tested, test_file, task)[0]
+        check_clusters(fitted.clusters, tested.clusters, "dataset.group_column")
+        length = self.length or max(map(len, fitted.series))
+        X = self._points(fitted.series, length, file.name)
+        X_test = self._points(tested.series, length, (test_file or file).name)
         source = f"series in {file.name}" + ("" if test_file is None else f" and {test_file.name}")
-        reading = {"columns": found.columns}
-        if isinstance(self.target, list):
-            reading["targets"] = self.target
-        return Dataset(self.name, task, X, y[train], X_test, y_test, source, clusters=clusters, reading=reading)
+        reading = {"columns": found.columns} | ({"targets": self.target} if isinstance(self.target, list) else {})
+        return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=fitted.clusters, reading=reading)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         if Path(path).suffix.lower() not in (*ARCHIVE, *_TABLES):
             return super()._read_points(path, form)
         file = existing_file(path, self.label())
-        found, series = self._read(file, form["columns"] or None, with_targets=False)
+        found = self._read(file, form["columns"] or None, with_targets=False)
         length, *channels = form["shape"]
-        if series[0].shape[1] != (n := channels[0] if channels else 1):
-            raise InputError(f"{path}: expected series of {n} channels, found {series[0].shape[1]}")
-        return Points(self._points(series, length, path), found.ids)
+        if (has := found.series[0].shape[1]) != (n := channels[0] if channels else 1):
+            raise InputError(f"{path}: expected series of {n} channels, found {has}")
+        return Points(self._points(found.series, length, path), found.ids)
 
-    def _read(
-        self, file: Path, channels: list[str] | None, with_targets: bool = True
-    ) -> tuple[Recorded, list[np.ndarray]]:
-        """What a file holds, and its series without missing values."""
-        targets = [self.target] if isinstance(self.target, str) else self.target
+    def _read(self, file: Path, channels: list[str] | None, with_targets: bool = True) -> Recorded:
+        """What a file holds, series without missing values."""
         with located(str(file)):
             if file.suffix.lower() in ARCHIVE:
                 found = read_archive(file)
             else:
                 group = self.group_column if with_targets else None
-                columns = Columns(targets, channels, self.id_column, self.time_column, group, self.exclude or [])
-                found = read_series_table(file, columns, self.task)
+                used = channels, self.id_column, self.time_column, group, self.exclude or []
+                found = read_series_table(file, Columns(names_of(self.target), *used), self.task)
             if len({values.shape[1] for values in found.series}) > 1:
                 raise InputError("expected series of the same number of channels, found others")
-            return found, [*trimmed(found.series, found.ids, self.missing == "interpolate")]
+            return replace(found, series=[*trimmed(found.series, found.ids, self.missing == "interpolate")])
 
     def _targets(self, found: Recorded, file: Path, task: str) -> tuple[np.ndarray, Task]:
         y = found.y

@@ -46,6 +46,11 @@ class Recorded:
     clusters: np.ndarray | None = None
     columns: list[str] = field(default_factory=list)
 
+    def take(self, rows: np.ndarray) -> Recorded:
+        """The series at the indices ``rows``, without their targets."""
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return Recorded([self.series[i] for i in rows], [self.ids[i] for i in rows], clusters=clusters)
+
 
 @dataclass(frozen=True)
 class Columns:

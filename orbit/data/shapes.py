@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ _POINTS_PER_CELL = 16
 
 
 @register("dataset", "shapes")
+@dataclass(eq=False, repr=False)
 class Shapes(Loader):
     """Surfaces of six solids of random proportions at random turns; the same number of each.
 
@@ -67,25 +69,12 @@ class Shapes(Loader):
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
 
-    def __init__(
-        self,
-        form: Literal["cloud", "volume"] = "cloud",
-        n_points: Annotated[int, Range(low=4)] = 256,
-        side: Annotated[int, Range(low=2)] = 32,
-        noise: NonNegativeFloat = 0.03,
-        per_class: PositiveInt = 100,
-        test_per_class: PositiveInt = 100,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.form = form
-        self.n_points = n_points
-        self.side = side
-        self.noise = noise
-        self.per_class = per_class
-        self.test_per_class = test_per_class
-        self.n_train = n_train
-        self.n_test = n_test
+    form: Literal["cloud", "volume"] = "cloud"
+    n_points: Annotated[int, Range(low=4)] = 256
+    side: Annotated[int, Range(low=2)] = 32
+    noise: NonNegativeFloat = 0.03
+    per_class: PositiveInt = 100
+    test_per_class: PositiveInt = 100
 
     def check_memory(self) -> None:
         numbers = 3 * self.n_points if self.form == "cloud" else self.side**3

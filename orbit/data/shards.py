@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.core.fingerprint import Fingerprint
-from orbit.core.params import Fraction, PositiveInt
+from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator, part_size, spawn
-from orbit.data.base import Dataset, Loader, Points
+from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.checks import Task
 from orbit.data.rows import AllBut, Rows
 from orbit.registry import register
@@ -23,7 +23,8 @@ if TYPE_CHECKING:  # pyarrow is imported when parts are listed
 
 
 @register("dataset", "shards")
-class Shards(Loader):
+@dataclass(eq=False, repr=False)
+class Shards(OwnData):
     """Parts in a folder or at a URL, .npy or Parquet files, of which each process of a job opens its own only.
 
     Rows are numbered from 0 through the parts in the order of their names. The test part are ``test_fraction`` of them,
@@ -76,41 +77,23 @@ class Shards(Loader):
     'shards: 45 train, 15 test, points of shape (4,)'
     """
 
-    fixed_task = None
     default_group = {"name": "rotation"}
     in_order = True
     reading = ("features",)
 
-    def __init__(
-        self,
-        path: str | None = None,
-        y_path: str | None = None,
-        target: str | list[str] | None = None,
-        features: list[str] | None = None,
-        shape: list[PositiveInt] | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        test_fraction: Fraction = 0.25,
-        most_test: PositiveInt = 10_000,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.path = path
-        self.y_path = y_path
-        self.target = target
-        self.features = features
-        self.shape = shape
-        self.task = task
-        self.test_fraction = test_fraction
-        self.most_test = most_test
-        self.n_train = n_train
-        self.n_test = n_test
+    path: str | None = None
+    y_path: str | None = None
+    target: str | list[str] | None = None
+    features: list[str] | None = None
+    shape: list[PositiveInt] | None = None
+    most_test: PositiveInt = 10_000
 
     def check(self) -> None:
         super().check()
-        for key, names in (("features", self.features), ("target", self._targets())):
+        for key, names in (("features", self.features), ("target", names_of(self.target))):
             if names is not None and len(set(names)) < len(names):
                 raise self.wrong(key, "columns named once each")
-        if self.features is not None and (not self.features or {*self.features} & {*self._targets()}):
+        if self.features is not None and (not self.features or {*self.features} & {*names_of(self.target)}):
             raise self.wrong("features", "at least one column that is no target, or null for all")
         if self.shape is not None and not self.shape:
             raise self.wrong("shape", "at least one number, or null for a vector")
@@ -147,7 +130,7 @@ class Shards(Loader):
             Rows(parts, test),  # type: ignore[arg-type]
             Rows(parts.targets, test),  # type: ignore[arg-type]
             f"{len(parts.names)} {form.folder.suffix} parts of {Path(str(self.path)).name}",
-            reading={"features": parts.features} | ({"targets": targets} if (targets := self._targets()) else {}),
+            reading={"features": parts.features} | ({"targets": targets} if (targets := names_of(self.target)) else {}),
         )
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
@@ -171,7 +154,7 @@ class Shards(Loader):
 
         if self.path is None:
             raise InputError("dataset.path: expected a folder or URL of .npy or .parquet parts, found none")
-        folder, columns = Folder(self.path, "dataset.path"), self._targets()
+        folder, columns = Folder(self.path, "dataset.path"), names_of(self.target)
         if folder.suffix == ".npy":
             if self.y_path is None:
                 raise InputError("dataset.y_path: expected a folder with the targets of .npy parts, found none")
@@ -185,6 +168,3 @@ class Shards(Loader):
         if self.y_path is not None:
             raise InputError("dataset.y_path: expected none for Parquet parts, whose targets are the column target")
         return ParquetFormat(folder, self.label(), columns, self.features, self.shape)
-
-    def _targets(self) -> list[str]:
-        return [self.target] if isinstance(self.target, str) else list(self.target or [])

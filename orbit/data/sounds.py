@@ -7,7 +7,7 @@ import math
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ import torch
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.core.memory import check_fits
-from orbit.core.params import Fraction, PositiveFloat, PositiveInt, Range
+from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.threads import single_threaded
 from orbit.data.labelled_files import LabelledFiles
 from orbit.registry import register
@@ -48,6 +48,7 @@ _PIECE_S = 0.01
 
 
 @register("dataset", "sounds")
+@dataclass(eq=False, repr=False)
 class Sounds(LabelledFiles):
     """Recordings in class folders, ``FOLDER/yes/1.wav``, or of parts, ``FOLDER/train/yes/1.wav``, or in a table.
 
@@ -85,38 +86,13 @@ class Sounds(LabelledFiles):
     thing, shown = "recording", "recording (.wav, .flac, .mp3 ...)"
     suffixes = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au", ".caf")
 
-    def __init__(
-        self,
-        path: str | None = None,
-        form: Form = "spectrogram",
-        duration: PositiveFloat | None = None,
-        rate: PositiveInt | None = None,
-        bands: Annotated[int, Range(low=2)] = 32,
-        frames: Annotated[int, Range(low=2)] = 32,
-        *,
-        trim: PositiveFloat | None = 25.0,
-        manifest: str | None = None,
-        file_column: str = "file",
-        target: str | list[str] = "label",
-        split_column: str | None = None,
-        group_column: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        recursive: bool = False,
-        on_error: Literal["refuse", "skip"] = "refuse",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        super().__init__(
-            path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction,
-            n_train, n_test,
-        )  # fmt: skip
-        self.form = form
-        self.duration = duration
-        self.rate = rate
-        self.bands = bands
-        self.frames = frames
-        self.trim = trim
+    form: Form = "spectrogram"
+    duration: PositiveFloat | None = None
+    rate: PositiveInt | None = None
+    bands: Annotated[int, Range(low=2)] = 32
+    frames: Annotated[int, Range(low=2)] = 32
+    _: KW_ONLY
+    trim: PositiveFloat | None = 25.0
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Recording:
 
 
 @register("dataset", "spoken_digits")
+@dataclass(eq=False, repr=False)
 class SpokenDigits(FileLoader):
     """3,000 recordings of the digits 0 to 9 by six speakers, 8 kHz, 50 per digit and speaker; replaces TIDIGITS.
 
@@ -82,30 +83,14 @@ class SpokenDigits(FileLoader):
     default_group = {"name": "translation"}
     ink = True
 
-    def __init__(
-        self,
-        root: str | None = None,
-        form: Form = "spectrogram",
-        duration: PositiveFloat = 1.0,
-        bands: Annotated[int, Range(low=2)] = 32,
-        frames: Annotated[int, Range(low=2)] = 32,
-        split: Literal["utterance", "speaker", "leave_one_speaker_out"] = "utterance",
-        n_speakers: PositiveInt = 2,
-        speaker: str = "george",
-        trim: PositiveFloat | None = None,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, n_train, n_test, download)
-        self.form = form
-        self.duration = duration
-        self.bands = bands
-        self.frames = frames
-        self.split = split
-        self.n_speakers = n_speakers
-        self.speaker = speaker
-        self.trim = trim
+    form: Form = "spectrogram"
+    duration: PositiveFloat = 1.0
+    bands: Annotated[int, Range(low=2)] = 32
+    frames: Annotated[int, Range(low=2)] = 32
+    split: Literal["utterance", "speaker", "leave_one_speaker_out"] = "utterance"
+    n_speakers: PositiveInt = 2
+    speaker: str = "george"
+    trim: PositiveFloat | None = None
 
     def check(self) -> None:
         super().check()

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from orbit.core.errors import InputError, ParameterError, located
-from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader, Points
-from orbit.data.checks import Task
+from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.files import existing, existing_file
-from orbit.data.splits import check_clusters, guess_task, split_off_test
+from orbit.data.splits import check_clusters
 from orbit.registry import register
 
 if TYPE_CHECKING:  # pandas is imported when a table is read
@@ -27,7 +26,8 @@ _UNNAMED = "Unnamed: 0"
 
 
 @register("dataset", "table")
-class Table(Loader):
+@dataclass(eq=False, repr=False)
+class Table(OwnData):
     """Rows of a CSV or Parquet file: some columns are features, one or more other columns are targets.
 
     Parameters
@@ -88,48 +88,23 @@ class Table(Loader):
     default_representation = {"name": "standardize"}
     default_group = {"name": "identity"}
     reads: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".pq")
-    fixed_task = None
     ignored_keys = {}
     reading = "features", "targets", "categories"
 
-    def __init__(
-        self,
-        path: str | None = None,
-        target: str | list[str] | None = None,
-        features: list[str] | None = None,
-        *,
-        exclude: list[str] | None = None,
-        weight: str | None = None,
-        missing: Literal["refuse", "mean", "median"] = "refuse",
-        missing_texts: list[str] | None = None,
-        test_path: str | None = None,
-        test_fraction: Fraction = 0.25,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        separator: str = ",",
-        decimal: Literal["point", "comma"] = "point",
-        encoding: str = "utf-8",
-        categories: Literal["refuse", "onehot"] | list[str] = "refuse",
-        group_column: str | None = None,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        self.path = path
-        self.target = target
-        self.features = features
-        self.exclude = exclude
-        self.weight = weight
-        self.missing = missing
-        self.missing_texts = missing_texts
-        self.test_path = test_path
-        self.test_fraction = test_fraction
-        self.task = task
-        self.separator = separator
-        self.decimal = decimal
-        self.encoding = encoding
-        self.categories = categories
-        self.group_column = group_column
-        self.n_train = n_train
-        self.n_test = n_test
+    path: str | None = None
+    target: str | list[str] | None = None
+    features: list[str] | None = None
+    _: KW_ONLY
+    exclude: list[str] | None = None
+    weight: str | None = None
+    missing: Literal["refuse", "mean", "median"] = "refuse"
+    missing_texts: list[str] | None = None
+    test_path: str | None = None
+    separator: str = ","
+    decimal: Literal["point", "comma"] = "point"
+    encoding: str = "utf-8"
+    categories: Literal["refuse", "onehot"] | list[str] = "refuse"
+    group_column: str | None = None
 
     def check(self) -> None:
         super().check()
@@ -137,12 +112,12 @@ class Table(Loader):
             raise self.wrong("features", "at least one column, or null for all columns")
         if self.features is not None and self.exclude:
             raise self.wrong("exclude", "null where features names the columns to learn from")
-        for key, columns in (("features", self.features or []), ("target", self._targets())):
+        for key, columns in (("features", self.features or []), ("target", names_of(self.target))):
             if len(set(columns)) < len(columns):
                 raise self.wrong(key, "columns named once each")
-        if self.weight in self._targets():
+        if self.weight in names_of(self.target):
             raise self.wrong("weight", "another column than the target")
-        if self.group_column is not None and self.group_column in (*self._targets(), self.weight):
+        if self.group_column is not None and self.group_column in (*names_of(self.target), self.weight):
             raise self.wrong("group_column", "another column than the target and the weight")
         if used := [column for column in self.exclude or [] if column in self._others()]:
             raise ParameterError(
@@ -157,7 +132,7 @@ class Table(Loader):
     def check_files(self) -> None:
         if self.path is None:
             raise InputError("dataset.path: expected the path of a .csv or .parquet file, found none")
-        if not self._targets():
+        if not names_of(self.target):
             raise InputError("dataset.target: expected the name of the column to predict, found none")
         for key, path in (("path", self.path), ("test_path", self.test_path)):
             if path is not None:
@@ -166,8 +141,7 @@ class Table(Loader):
     def _load(self, random_state: RandomState) -> Dataset:
         from orbit.data.frames import TableEncoder, targets, weights
 
-        self.check_files()
-        names, path = self._targets(), str(self.path)
+        names, path = names_of(self.target), str(self.path)
         labels = names if len(names) == 1 and self.task != "regression" else []
         with located(f"dataset.path: {path}"):
             table = self._read(path, self._given_texts(), labels)
@@ -175,10 +149,10 @@ class Table(Loader):
             y, clusters = targets(table, names, self.task), self._clusters(table)
             weight = None if self.weight is None else weights(table, self.weight)
             encoder = TableEncoder(self.missing, self.categories).fit(table[features])  # whose errors know all rows
-        task: Task = guess_task(y) if self.task == "auto" else self.task
+        task = self._task(y)
         train, test = np.arange(len(y)), None
         if self.test_path is None:
-            train, test = split_off_test(y, task, self.test_fraction, random_state, path, clusters)
+            train, test = self._split(y, task, random_state, path, clusters)
         with located(f"dataset.path: {path}"):
             encoder.fit(table[features].iloc[train])
             X = np.asarray(encoder.transform(table))
@@ -191,20 +165,14 @@ class Table(Loader):
                 y_test = targets(tested, names, task)
                 X_test, test = np.asarray(encoder.transform(tested)), np.arange(len(tested))
                 check_clusters(clusters, self._clusters(tested), "dataset.group_column")
-        return Dataset(
-            self.name,
-            task,
-            X[train],
-            y[train],
-            X_test,
-            y_test,
-            f"file {Path(path).name}",
-            clusters=None if clusters is None else clusters[train],
-            sample_weight=None if weight is None else weight[train],
-            encoder=encoder,
-            test_rows=test,
-            reading={"features": features, "targets": names, "categories": list(encoder.categories_)},
-        )
+        more: dict[str, Any] = {
+            "clusters": None if clusters is None else clusters[train],
+            "sample_weight": None if weight is None else weight[train],
+            "encoder": encoder,
+            "test_rows": test,
+            "reading": {"features": features, "targets": names, "categories": list(encoder.categories_)},
+        }
+        return Dataset(self.name, task, X[train], y[train], X_test, y_test, f"file {Path(path).name}", **more)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         existing_file(path, self.label())
@@ -217,12 +185,9 @@ class Table(Loader):
                 )
         return Points(table, [str(i) for i in range(len(table))])
 
-    def _targets(self) -> list[str]:
-        return [self.target] if isinstance(self.target, str) else list(self.target or [])
-
     def _others(self) -> set[str | None]:
         """The columns that are no features, and are not left out."""
-        return {*self._targets(), self.weight, self.group_column}
+        return {*names_of(self.target), self.weight, self.group_column}
 
     def _given_texts(self) -> list[str]:
         """The columns that are strings whatever they look like."""
@@ -241,7 +206,7 @@ class Table(Loader):
     def _features(self, table: pd.DataFrame) -> list[str]:
         from orbit.data.frames import require
 
-        named = {"target": self._targets(), "features": self.features, "exclude": self.exclude}
+        named = {"target": names_of(self.target), "features": self.features, "exclude": self.exclude}
         for key, columns in (named | {"weight": [self.weight] if self.weight else []}).items():
             require(table, columns or [], f"set dataset.{key}")
         left_out = self._others() | {*(self.exclude or [])}

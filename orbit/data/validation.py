@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from orbit.registry import register
 Folds = Annotated[int, Range(low=2)]
 
 
+@dataclass(eq=False, repr=False)
 class Selection(Component):
     """Base class: a grid of settings, and splits of the training points. The test part is not used.
 
@@ -33,9 +35,8 @@ class Selection(Component):
         ``accuracy`` for classification and ``rmse`` for regression.
     """
 
-    def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None) -> None:
-        self.grid = grid
-        self.metric = metric
+    grid: dict[str, Any] | None = None
+    metric: str | None = None
 
     def check(self) -> None:
         super().check()
@@ -77,6 +78,7 @@ class NoSelection(Component):
 
 
 @register("selection", "k_fold")
+@dataclass(eq=False, repr=False)
 class KFolds(Selection):
     """k random folds, each the validation part once, stratified by class: scikit-learn's.
 
@@ -97,9 +99,7 @@ class KFolds(Selection):
     [25, 25, 25, 25]
     """
 
-    def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None, folds: Folds = 5) -> None:
-        super().__init__(grid, metric)
-        self.folds = folds
+    folds: Folds = 5
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         y, clusters = data.y_train, data.clusters
@@ -110,6 +110,7 @@ class KFolds(Selection):
 
 
 @register("selection", "hold_out")
+@dataclass(eq=False, repr=False)
 class HoldOut(Selection):
     """One random validation part, stratified by class, or of whole clusters: the cheapest selection.
 
@@ -120,9 +121,7 @@ class HoldOut(Selection):
         Share of the training points in the validation part.
     """
 
-    def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None, fraction: Fraction = 0.2) -> None:
-        super().__init__(grid, metric)
-        self.fraction = fraction
+    fraction: Fraction = 0.2
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         labels = data.y_train if data.task == "classification" else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -18,6 +19,7 @@ _TRAIN_PER_CLASS = 2000
 
 
 @register("dataset", "xperm")
+@dataclass(eq=False, repr=False)
 class XPerm(Loader):
     """All 8^5 = 32,768 sequences of five letters; positive (1) if both target letters occur, anywhere.
 
@@ -44,17 +46,9 @@ class XPerm(Loader):
 
     default_group = {"name": "permutation", "mode": "blocks"}
 
-    def __init__(
-        self,
-        targets: str = "AB",
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        per_class: PositiveInt | None = None,
-    ) -> None:
-        self.targets = targets
-        self.n_train = n_train
-        self.n_test = n_test
-        self.per_class = per_class
+    targets: str = "AB"
+    _: KW_ONLY
+    per_class: PositiveInt | None = None
 
     def check(self) -> None:
         super().check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -42,6 +43,7 @@ class NoAugmentation(Augmentation):
 
 
 @register("augmentation", "image")
+@dataclass(eq=False, repr=False)
 class ImageAugmentation(Augmentation):
     """Images shifted, mirrored, and changed in brightness, contrast and saturation (Daniely et al. 2017, section 6).
 
@@ -73,19 +75,11 @@ class ImageAugmentation(Augmentation):
            [1., 0.]])
     """
 
-    def __init__(
-        self,
-        shift: Annotated[int, Range(low=0)] | None = None,
-        flip: bool = True,
-        brightness: NonNegativeFloat = 0.25,
-        contrast: NonNegativeFloat = 0.5,
-        saturation: NonNegativeFloat = 0.5,
-    ) -> None:
-        self.shift = shift
-        self.flip = flip
-        self.brightness = brightness
-        self.contrast = contrast
-        self.saturation = saturation
+    shift: Annotated[int, Range(low=0)] | None = None
+    flip: bool = True
+    brightness: NonNegativeFloat = 0.25
+    contrast: NonNegativeFloat = 0.5
+    saturation: NonNegativeFloat = 0.5
 
     def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Augmented copies of images (n, *shape); raises ``InputError`` if the points are not images."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import ndimage
@@ -17,6 +18,7 @@ _BATCH = 256
 
 
 @register("representation", "gradients")
+@dataclass(eq=False, repr=False)
 class Gradients(ImageRepresentation):
     """The length of every pixel's gradient, divided between the two nearest of ``n_directions`` directions.
 
@@ -51,17 +53,10 @@ class Gradients(ImageRepresentation):
     ((1, 9, 9, 4), np.int64(0))
     """
 
-    def __init__(
-        self,
-        n_directions: PositiveInt = 8,
-        smoothing: PositiveFloat = 1.0,
-        pooling: NonNegativeFloat = 1.0,
-        norm: Norm = "each",
-    ) -> None:
-        self.n_directions = n_directions
-        self.smoothing = smoothing
-        self.pooling = pooling
-        self.norm = norm
+    n_directions: PositiveInt = 8
+    smoothing: PositiveFloat = 1.0
+    pooling: NonNegativeFloat = 1.0
+    norm: Norm = "each"
 
     def _fit(self, X: np.ndarray) -> None:
         self._check_images(X, 2)

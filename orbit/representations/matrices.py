@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ def is_symmetric(X: np.ndarray) -> bool:
 
 
 @register("representation", "coulomb")
+@dataclass(eq=False, repr=False)
 class Coulomb(Representation):
     """Coulomb matrices, or other symmetric matrices with one row per atom (Raj et al. 2017, section 4.1).
 
@@ -43,8 +45,7 @@ class Coulomb(Representation):
 
     takes_vectors = False
 
-    def __init__(self, order: Literal["raw", "sorted"] = "raw") -> None:
-        self.order = order
+    order: Literal["raw", "sorted"] = "raw"
 
     def _fit(self, X: np.ndarray) -> None:
         if X.ndim != 3 or X.shape[1] != X.shape[2]:

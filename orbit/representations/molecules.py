@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -194,6 +195,7 @@ class BagOfBonds(_Molecules):
 
 
 @register("representation", "many_body")
+@dataclass(eq=False, repr=False)
 class ManyBody(_Molecules):
     """Smooth histograms of the elements, distances and angles in a molecule, after Huo and Rupp (2022).
 
@@ -247,15 +249,9 @@ class ManyBody(_Molecules):
     (1, 172)
     """
 
-    def __init__(
-        self,
-        unit: Literal["bohr", "angstrom"] = "bohr",
-        cutoff: PositiveFloat = 6.0,
-        angle_cutoff: PositiveFloat = 4.0,
-    ) -> None:
-        self.unit = unit
-        self.cutoff = cutoff
-        self.angle_cutoff = angle_cutoff
+    unit: Literal["bohr", "angstrom"] = "bohr"
+    cutoff: PositiveFloat = 6.0
+    angle_cutoff: PositiveFloat = 4.0
 
     def _fit(self, X: np.ndarray) -> None:
         charges = self._charges(X)

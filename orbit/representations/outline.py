@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.ndimage import binary_erosion
 
@@ -11,6 +13,7 @@ from orbit.representations.base import Representation
 
 
 @register("representation", "outline")
+@dataclass(eq=False, repr=False)
 class Outline(Representation):
     """Cells at the boundary of the bright region of an image or a volume, as a cloud of points.
 
@@ -36,8 +39,7 @@ class Outline(Representation):
 
     takes_vectors = False
 
-    def __init__(self, n_points: PositiveInt = 256) -> None:
-        self.n_points = n_points
+    n_points: PositiveInt = 256
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         if X.ndim not in (3, 4):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
@@ -13,6 +15,7 @@ from orbit.representations.base import ImageRepresentation
 
 
 @register("representation", "crop")
+@dataclass(eq=False, repr=False)
 class Crop(ImageRepresentation):
     """The central ``size`` x ``size`` pixels of an image.
 
@@ -30,8 +33,7 @@ class Crop(ImageRepresentation):
             [ 9., 10.]]])
     """
 
-    def __init__(self, size: PositiveInt = 24) -> None:
-        self.size = size
+    size: PositiveInt = 24
 
     def _fit(self, X: np.ndarray) -> None:
         self._check_images(X, self.size)
@@ -41,6 +43,7 @@ class Crop(ImageRepresentation):
 
 
 @register("representation", "patch_pca")
+@dataclass(eq=False, repr=False)
 class PatchPCA(ImageRepresentation):
     """Grids of principal components of image patches; each image is centred and scaled first.
 
@@ -74,17 +77,10 @@ class PatchPCA(ImageRepresentation):
     (5, 5, 5, 10)
     """
 
-    def __init__(
-        self,
-        size: PositiveInt = 5,
-        stride: PositiveInt = 2,
-        n_components: PositiveInt = 12,
-        crop: PositiveInt | None = None,
-    ) -> None:
-        self.size = size
-        self.stride = stride
-        self.n_components = n_components
-        self.crop = crop
+    size: PositiveInt = 5
+    stride: PositiveInt = 2
+    n_components: PositiveInt = 12
+    crop: PositiveInt | None = None
 
     def _fit(self, X: np.ndarray) -> None:
         self._check_images(X, max(self.size, self.crop or 1))

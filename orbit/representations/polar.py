@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ _BATCH = 256
 
 
 @register("representation", "polar")
+@dataclass(eq=False, repr=False)
 class Polar(Representation):
     """Images sampled on rings about their centre, where a rotation is a cyclic shift of the last axis.
 
@@ -48,17 +50,10 @@ class Polar(Representation):
     takes_vectors = False
     group_params = {"sampling": "polar"}
 
-    def __init__(
-        self,
-        n_radii: PositiveInt | None = None,
-        n_angles: PositiveInt | None = None,
-        radius: PositiveFloat | None = None,
-        norm: Norm = "mean",
-    ) -> None:
-        self.n_radii = n_radii
-        self.n_angles = n_angles
-        self.radius = radius
-        self.norm = norm
+    n_radii: PositiveInt | None = None
+    n_angles: PositiveInt | None = None
+    radius: PositiveFloat | None = None
+    norm: Norm = "mean"
 
     def _fit(self, X: np.ndarray) -> None:
         if X.ndim != 3:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ class Raw(Representation):
 
 
 @register("representation", "unit_norm")
+@dataclass(eq=False, repr=False)
 class UnitNorm(Representation):
     """Points divided by their Euclidean norm, or all by the mean norm of the training points.
 
@@ -40,8 +42,7 @@ class UnitNorm(Representation):
     array([[0.6, 0.8]])
     """
 
-    def __init__(self, norm: Literal["mean", "each"] = "mean") -> None:
-        self.norm = norm
+    norm: Literal["mean", "each"] = "mean"
 
     def _fit(self, X: np.ndarray) -> None:
         self.scale_ = mean_norm(X) if self.norm == "mean" else 1.0
