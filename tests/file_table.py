@@ -20,7 +20,8 @@ TOP = 235 / 255
 CAMERA = np.linspace(0, 4000, 48).reshape(6, 8).astype(np.uint16)  # 12 bits
 COLOUR = np.stack([GREY, GREY[::-1], GREY.T.reshape(6, 8)], axis=-1)
 STACK = np.stack([GREY // (i + 1) for i in range(5)])
-SCAN = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)
+SCAN = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)  # to the right, to the front, up
+UPRIGHT = SCAN.transpose(2, 1, 0)
 CAT_OWL = ("cat", "owl")
 
 Write = Callable[[Path], None]
@@ -40,6 +41,7 @@ class File:
     low, high : of all values, or None
     labels : classes, or the smallest and largest number
     error, warning : the line, or a part of it
+    values : of every point, or None
     """
 
     kind: str
@@ -53,6 +55,7 @@ class File:
     settings: dict[str, Any] = field(default_factory=dict)
     error: str = ""
     warning: str = ""
+    values: np.ndarray | None = None
 
 
 def in_classes(suffix: str, write: Write, names: tuple[str, ...] = ("cat/1", "cat/2", "owl/1", "owl/2")) -> Write:
@@ -83,11 +86,16 @@ def tiff(values: np.ndarray, **how: Any) -> Write:
     return write
 
 
-def fits(values: np.ndarray) -> Write:
+def pages(values: np.ndarray = STACK, axes: str | None = None) -> Write:
+    """Pages of grey, of which an OME-TIFF says what they are."""
+    return tiff(values, photometric="minisblack", **({} if axes is None else {"metadata": {"axes": axes}}))
+
+
+def fits(values: np.ndarray | None) -> Write:
     def write(path: Path) -> None:
         from astropy.io import fits
 
-        fits.writeto(path, values)
+        fits.PrimaryHDU(values).writeto(path)
 
     return write
 
@@ -96,7 +104,7 @@ def nifti(values: np.ndarray = SCAN) -> Write:
     def write(path: Path) -> None:
         import nibabel
 
-        kind = nibabel.MGHImage if path.suffix.lower() == ".mgz" else nibabel.Nifti1Image
+        kind = nibabel.MGHImage if path.suffix.lower() in (".mgz", ".mgh") else nibabel.Nifti1Image
         nibabel.save(kind(values, np.eye(4)), path)
 
     return write
@@ -257,9 +265,21 @@ TS = "@problemName Mine\n@univariate true\n@equalLength true\n@classLabel true c
 )
 
 
-def picture(what: str, suffix: str, write: Write, *expected: Any, error: str = "", **settings: Any) -> File:
-    """In class folders; ``expected`` are the shape, and the smallest and largest value."""
-    return File("images", what, "", in_classes(suffix, write), *expected, settings=settings, error=error)
+def picture(
+    what: str,
+    suffix: str,
+    write: Write,
+    values: Any = (),
+    low: Any = None,
+    high: Any = None,
+    error: str = "",
+    **settings: Any,
+) -> File:
+    """In class folders; ``values`` are those of a point, or its shape."""
+    expected = {"shape": values, "low": low, "high": high}
+    if isinstance(values, np.ndarray):
+        expected = {"shape": values.shape, "low": values.min(), "high": values.max(), "values": values}
+    return File("images", what, "", in_classes(suffix, write), **expected, settings=settings, error=error)
 
 
 def recording(what: str, suffix: str, write: Write, **more: Any) -> File:
@@ -276,67 +296,81 @@ def molecule_file(what: str, path: str, write: Write, atoms: int = 8, **more: An
 RGB, ALL, VOLUME = {"channels": "rgb"}, {"channels": "all"}, {"pages": "volume"}
 
 FILES = [
-    picture("PNG, 8 bits", ".png", pillow(GREY), (6, 8), 0, TOP),
-    picture("PNG, suffix in capitals", ".PNG", pillow(GREY, format="PNG"), (6, 8), 0, TOP),
-    picture("PNG, 1 bit", ".png", pillow(GREY, "1"), (6, 8), 0, 1),
-    picture("PNG, 16 bits", ".png", pillow(CAMERA * np.uint16(16)), (6, 8), 0, 64000 / 65535),
-    picture("PNG, 12 bits in 16", ".png", pillow(CAMERA), (6, 8), 0, 4000 / 4095),
-    picture("PNG, palette", ".png", pillow(GREY, "P"), (6, 8), 0, TOP),
-    picture("PNG, colour", ".png", pillow(COLOUR), (6, 8, 3), 0, TOP, **RGB),
-    picture("PNG, colour in grey", ".png", pillow(COLOUR), (6, 8), None, None),
-    picture("PNG, transparent", ".png", pillow(COLOUR, "RGBA"), (6, 8, 3), 0, TOP, **RGB),
-    picture("JPEG", ".jpg", pillow(GREY, quality=95), (6, 8), None, None),
-    picture("JPEG, colour", ".JPEG", pillow(COLOUR, format="JPEG"), (6, 8, 3), None, None, **RGB),
-    picture("WebP, lossless", ".webp", pillow(GREY, lossless=True), (6, 8), 0, TOP),
-    picture("BMP", ".bmp", pillow(GREY), (6, 8), 0, TOP),
-    picture("GIF", ".gif", pillow(GREY), (6, 8), 0, TOP),
-    picture("JPEG 2000", ".jp2", pillow(GREY, irreversible=False), (6, 8), 0, TOP),
-    picture("TGA", ".tga", pillow(GREY), (6, 8), 0, TOP),
-    picture("PPM", ".ppm", pillow(COLOUR), (6, 8, 3), 0, TOP, **RGB),
-    picture("PGM", ".pgm", pillow(GREY), (6, 8), 0, TOP),
-    picture("TIFF, 8 bits", ".tif", tiff(GREY), (6, 8), 0, TOP),
-    picture("TIFF, 12 bits in 16", ".TIFF", tiff(CAMERA), (6, 8), 0, 4000 / 4095),
-    picture("TIFF, as stored", ".tif", tiff(CAMERA), (6, 8), 0, 4000, scale="none"),
+    picture("PNG, 8 bits", ".png", pillow(GREY), GREY / 255),
+    picture("PNG, suffix in capitals", ".PNG", pillow(GREY, format="PNG"), GREY / 255),
+    picture("PNG, 1 bit", ".png", pillow(GREY > 99), (GREY > 99) * 1.0),
+    picture("PNG, 16 bits", ".png", pillow(CAMERA * np.uint16(16)), CAMERA * 16.0 / 65535),
+    picture("PNG, 12 bits in 16", ".png", pillow(CAMERA), CAMERA / 4095),
+    picture("PNG, 12 bits in 16, all channels", ".png", pillow(CAMERA), CAMERA / 4095, **ALL),
+    picture("PNG, palette", ".png", pillow(GREY, "P"), GREY / 255),
+    picture("PNG, colour", ".png", pillow(COLOUR), COLOUR / 255, **RGB),
+    picture("PNG, colour, all channels", ".png", pillow(COLOUR), COLOUR / 255, **ALL),
+    picture("PNG, colour in grey", ".png", pillow(COLOUR), (6, 8)),
+    picture("PNG, grey in colour", ".png", pillow(GREY), np.stack([GREY] * 3, -1) / 255, **RGB),
+    picture("PNG, grey, all channels", ".png", pillow(GREY), GREY / 255, **ALL),
+    picture("PNG, transparent", ".png", pillow(COLOUR, "RGBA"), COLOUR / 255, **RGB),
+    picture("JPEG", ".jpg", pillow(GREY, quality=95), (6, 8)),
+    picture("JPEG, colour", ".JPEG", pillow(COLOUR, format="JPEG"), (6, 8, 3), **RGB),
+    picture("WebP, lossless", ".webp", pillow(COLOUR, lossless=True), COLOUR / 255, **RGB),
+    picture("BMP", ".bmp", pillow(COLOUR), COLOUR / 255, **RGB),
+    picture("GIF", ".gif", pillow(GREY), GREY / 255),
+    picture("JPEG 2000", ".jp2", pillow(GREY, irreversible=False), GREY / 255),
+    picture("TGA", ".tga", pillow(COLOUR), COLOUR / 255, **RGB),
+    picture("PPM", ".ppm", pillow(COLOUR), COLOUR / 255, **RGB),
+    picture("PGM", ".pgm", pillow(GREY), GREY / 255),
+    picture("TIFF, 8 bits", ".tif", tiff(GREY), GREY / 255),
+    picture("TIFF of Pillow", ".tif", pillow(GREY), GREY / 255),
+    picture("TIFF, 12 bits in 16", ".TIFF", tiff(CAMERA), CAMERA / 4095),
+    picture("TIFF, as stored", ".tif", tiff(CAMERA), CAMERA, scale="none"),
     picture("TIFF, percentiles", ".tif", tiff(CAMERA), (6, 8), 0, 1, scale="percentile"),
-    picture("TIFF, 32 bits", ".tif", tiff(CAMERA.astype(np.uint32) * 2**20), (6, 8), 0, 4000 / 4096),
-    picture("TIFF, signed", ".tif", tiff(GREY.astype(np.int16) - 99), (6, 8), 0, 1),
-    picture("TIFF, floats", ".tif", tiff(GREY / np.float32(255)), (6, 8), 0, TOP),
-    picture("TIFF, LZW", ".tif", tiff(GREY, compression="lzw"), (6, 8), 0, TOP),
-    picture("TIFF, deflated", ".tif", tiff(CAMERA, compression="zlib", predictor=2), (6, 8), 0, 4000 / 4095),
-    picture("TIFF, tiles", ".tif", tiff(GREY, tile=(16, 16)), (6, 8), 0, TOP),
-    picture("TIFF, colour", ".tif", tiff(COLOUR, photometric="rgb"), (6, 8, 3), 0, TOP, **RGB),
-    picture("TIFF, pages as channels", ".tif", tiff(STACK, photometric="minisblack"), (6, 8, 5), 0, TOP, **ALL),
-    picture("TIFF, pages as depth", ".tif", tiff(STACK, photometric="minisblack"), (5, 6, 8), 0, TOP, **VOLUME),
-    picture(
-        "TIFF, pages, not said what they are", ".tif", tiff(STACK, photometric="minisblack"),
-        error="has 5 channels, expected grey or colour; set dataset.channels=all or dataset.pages=volume",
-    ),
-    picture(
-        "OME-TIFF, channels", ".ome.tif", tiff(STACK, photometric="minisblack", metadata={"axes": "CYX"}),
-        (6, 8, 5), 0, TOP, **ALL,
-    ),
-    picture(
-        "OME-TIFF, depth and channels", ".ome.tif",
-        tiff(np.stack([STACK, STACK]), photometric="minisblack", metadata={"axes": "CZYX"}),
-        (5, 6, 8, 2), 0, TOP, **ALL, **VOLUME,
-    ),
+    picture("TIFF, 32 bits", ".tif", tiff(CAMERA.astype(np.uint32) * 2**20), CAMERA * 2.0**20 / (2**32 - 1)),
+    picture("TIFF, signed", ".tif", tiff(GREY.astype(np.int16) - 99), GREY / 235),
+    picture("TIFF, floats", ".tif", tiff(GREY / np.float32(255)), GREY / 255),
+    picture("TIFF, floats beyond 0 and 1", ".tif", tiff(GREY * 1.5 - 3), GREY / 235),
+    picture("TIFF, LZW", ".tif", tiff(GREY, compression="lzw"), GREY / 255),
+    picture("TIFF, deflated", ".tif", tiff(CAMERA, compression="zlib", predictor=2), CAMERA / 4095),
+    picture("TIFF, tiles", ".tif", tiff(GREY, tile=(16, 16)), GREY / 255),
+    picture("TIFF, colour", ".tif", tiff(COLOUR, photometric="rgb"), COLOUR / 255, **RGB),
+    picture("TIFF, colour of Pillow", ".tif", pillow(COLOUR), COLOUR / 255, **RGB),
+    picture("TIFF, colours one after the other", ".tif",
+            tiff(COLOUR.transpose(2, 0, 1).copy(), photometric="rgb", planarconfig="separate"), COLOUR / 255, **RGB),
+    picture("TIFF, pages as channels", ".tif", pages(), STACK.transpose(1, 2, 0) / 255, **ALL),
+    picture("TIFF, pages as depth", ".tif", pages(), STACK / 255, **VOLUME),
+    picture("TIFF, the first page", ".tif", pages(), STACK[0] / 255, pages="first"),
+    picture("TIFF, pages, not said what they are", ".tif", pages(),
+            error="has 5 channels, expected grey or colour; set dataset.channels=all or dataset.pages=volume"),
+    picture("OME-TIFF, channels", ".ome.tif", pages(axes="CYX"), STACK.transpose(1, 2, 0) / 255, **ALL),
+    picture("OME-TIFF, depth", ".ome.tif", pages(axes="ZYX"), STACK / 255, **VOLUME),
+    picture("OME-TIFF, depth and channels", ".ome.tif", pages(np.stack([STACK, STACK // 2]), "CZYX"),
+            np.stack([STACK, STACK // 2], -1) / 255, **ALL, **VOLUME),
+    picture("OME-TIFF, channels and depth", ".ome.tif", pages(np.stack([STACK, STACK // 2]), "ZCYX"),
+            np.stack([STACK, STACK // 2]).transpose(0, 2, 3, 1) / 255, **ALL, **VOLUME),
     picture(
         "GeoTIFF, four bands", ".tif",
         tiff(
             np.stack([CAMERA] * 4), photometric="minisblack", planarconfig="separate",
             extratags=[(33550, "d", 3, (10.0, 10.0, 0.0), True), (34735, "H", 4, (1, 1, 0, 0), True)],
         ),
-        (6, 8, 4), 0, 4000 / 4095, **ALL,
+        np.stack([CAMERA] * 4, -1) / 4095, **ALL,
     ),
     picture("TIFF, cut", ".tif", cut(tiff(GREY), 0.1), error="is not a readable picture"),
-    picture("FITS", ".fits", fits(GREY), (6, 8), 0, TOP),
-    picture("FITS, floats", ".fit", fits(GREY / np.float32(255)), (6, 8), 0, TOP),
-    picture("FITS, planes", ".fits", fits(STACK), (5, 6, 8), 0, TOP, **VOLUME),
-    picture("NIfTI", ".nii", nifti(), (6, 5, 4), 0, 119 / 255, **VOLUME),
-    picture("NIfTI, compressed", ".nii.gz", nifti(), (6, 5, 4), 0, 119 / 255, **VOLUME),
-    picture("NIfTI, suffix in capitals, resized", ".NII.GZ", nifti(), (4, 4, 4), None, None, resize=4, **VOLUME),
-    picture("NIfTI, times", ".nii", nifti(np.stack([SCAN] * 2, -1)), (6, 5, 4, 2), 0, 119 / 255, **ALL, **VOLUME),
-    picture("MGH", ".mgz", nifti(), (6, 5, 4), 0, 119 / 255, **VOLUME),
+    picture("FITS", ".fits", fits(GREY), GREY[::-1] / 255),
+    picture("FITS, 12 bits in 16", ".fts", fits(CAMERA.astype(np.int16)), CAMERA[::-1] / 4095),
+    picture("FITS, floats", ".fit", fits(GREY / np.float32(255)), GREY[::-1] / 255),
+    picture("FITS, planes", ".fits", fits(STACK), STACK[:, ::-1] / 255, **VOLUME),
+    picture("FITS, planes as channels", ".fits", fits(STACK), STACK[:, ::-1].transpose(1, 2, 0) / 255, **ALL),
+    picture("FITS, planes, not said what they are", ".fits", fits(STACK), error="has 5 channels, expected grey", **RGB),
+    picture("FITS, cut", ".fits", text("SIMPLE"), error="is not a readable picture"),
+    picture("FITS without an image", ".fits", fits(None), error="has no image, only tables or headers"),
+    picture("NIfTI", ".nii", nifti(), UPRIGHT / 255, **VOLUME),
+    picture("NIfTI, compressed", ".nii.gz", nifti(), UPRIGHT / 255, **VOLUME),
+    picture("NIfTI, suffix in capitals, resized", ".NII.GZ", nifti(), (4, 4, 4), resize=4, **VOLUME),
+    picture("NIfTI, times", ".nii", nifti(np.stack([SCAN] * 2, -1)), np.stack([UPRIGHT] * 2, -1) / 255,
+            **ALL, **VOLUME),
+    picture("MGH, compressed", ".mgz", nifti(), UPRIGHT / 255, **VOLUME),
+    picture("MGH", ".mgh", nifti(), UPRIGHT / 255, **VOLUME),
+    picture("NIfTI, slices, not said what they are", ".nii", nifti(),
+            error="has 6 channels, expected grey or colour; set dataset.channels=all or dataset.pages=volume"),
     picture("NIfTI, cut", ".nii", cut(nifti(), 0.5), error="is not a readable picture", **VOLUME),
     File("images", "in folders train and test", "", in_classes(".png", pillow(GREY), (
         "train/cat/1", "train/owl/1", "Testing/cat/1", "Testing/owl/1")), (6, 8), 0, TOP),

@@ -153,10 +153,7 @@ DAYS = pd.date_range("2026-01-01", periods=60)
         ([hex(i) for i in range(60)], "60 different texts in 60 rows"),
         ([f"name {'abcdefghij'[i % 10]}{'uvwxyz'[i // 10]}" for i in range(60)], "60 different texts in 60 rows"),
         (["1.5", "2", "n/a?"] + ["3"] * 57, "numbers as texts, e.g. 'n/a.' in row 2"),
-        (
-            ["1,5", "2", "3"] * 20,
-            "numbers as texts, e.g. '1,5' in row 0, .*; set dataset.decimal=comma if decimals begin with a comma, or ",
-        ),
+        (["1,5", "2", "3"] * 20, "numbers as texts, e.g. '1,5' in row 0, .*; set dataset.decimal=comma if decimals"),
         (["1,234.56", "7.5", "12"] * 20, "numbers as texts, e.g. '1,234.56'"),
         ([f"1'234.{i % 30}" for i in range(60)], "30 different texts with digits"),
         *((DAYS.strftime(how), "60 different texts in 60 rows") for how in ("%Y-%m-%d", "%d.%m.%y", "%m/%d/%Y %H:%M")),

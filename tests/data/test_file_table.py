@@ -35,6 +35,8 @@ def test_a_file_is_read_as_the_table_says(file, tmp_path):
     X, y = np.concatenate([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
     assert X.shape[1:] == file.shape
     assert X.dtype.kind == "f"
+    if file.values is not None:
+        np.testing.assert_allclose(X, np.broadcast_to(file.values, X.shape), rtol=1e-6, atol=2e-7)
     for expected, found in ((file.low, X.min()), (file.high, X.max())):
         if expected is not None:
             assert found == pytest.approx(expected, abs=0.05 if file.kind in ("sounds", "series") else 1e-3)

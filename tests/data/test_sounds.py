@@ -127,10 +127,7 @@ def test_one_recording_much_longer_than_others_is_warned_of(tmp_path):
     [
         (lambda path: path.write_bytes(b"no sound"), "odd.wav is not a readable recording"),
         (lambda path: record(path, np.zeros(0, np.int16)), "odd.wav has no samples; remove it"),
-        (
-            lambda path: record(path, np.float32([0.0, np.nan, np.inf])),
-            "odd.wav has samples that are NaN or infinite; correct or remove it",
-        ),
+        (lambda path: record(path, np.float32([0.0, np.nan, np.inf])), "odd.wav has samples that are NaN or infinite"),
     ],
 )
 def test_unreadable_recordings_are_refused_by_name(tmp_path, write, message):

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pandas as pd
 import pytest
+from file_table import SCAN, UPRIGHT, in_classes, nifti
 
 import orbit
 from orbit.core.errors import InputError
 from orbit.data import Images
 
-SCAN = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)  # to the right, to the front, up
-UPRIGHT = SCAN.transpose(2, 1, 0)
 
-
-def write(path: Path, values: np.ndarray = SCAN, affine: np.ndarray | None = None) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kind = nibabel.MGHImage if path.suffix in (".mgz", ".mgh") else nibabel.Nifti1Image
-    nibabel.save(kind(values, np.eye(4) if affine is None else affine), path)
-
-
-def write_classes(folder: Path, suffix: str = ".nii.gz", values: np.ndarray = SCAN) -> None:
-    for name in ("cat/1", "cat/2", "owl/1", "owl/2"):
-        write(folder / (name + suffix), values)
-
-
-@pytest.mark.parametrize("suffix", [".nii", ".nii.gz", ".NII.GZ", ".mgz", ".mgh"])
-def test_points_are_depth_height_and_width(tmp_path, suffix):
-    write_classes(tmp_path, suffix)
-    data = orbit.read_volumes(tmp_path, scale="none")
-    np.testing.assert_array_equal(data.X_train[0], UPRIGHT)
-    assert {*data.y_train} == {"cat", "owl"}
+def write_classes(folder: Path, values: np.ndarray = SCAN) -> None:
+    in_classes(".nii.gz", nifti(values))(folder)
 
 
 def test_axes_are_turned_to_the_right_the_front_and_up(tmp_path):
     write_classes(tmp_path)
     swapped = np.array([[0.0, 0, 1, 0], [-1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 1]])  # back, up and right
-    write(tmp_path / "cat" / "1.nii.gz", SCAN[:, ::-1].transpose(1, 2, 0), swapped)
+    nibabel.save(nibabel.Nifti1Image(SCAN[:, ::-1].transpose(1, 2, 0), swapped), tmp_path / "cat" / "1.nii.gz")
     assert all(np.array_equal(x, UPRIGHT) for x in orbit.read_volumes(tmp_path, scale="none").X_train)
 
 
@@ -60,7 +42,7 @@ def test_slopes_times_and_planes(tmp_path):
 
 def test_sizes_of_volumes(tmp_path):
     write_classes(tmp_path)
-    write(tmp_path / "cat" / "1.nii.gz", SCAN[:, :, :5])
+    nifti(SCAN[:, :, :5])(tmp_path / "cat" / "1.nii.gz")
     with pytest.raises(InputError, match=r"has . x 5 x 4 pixels, others have .*dataset\.resize=\[.,5,4\]"):
         orbit.read_volumes(tmp_path)
     assert orbit.read_volumes(tmp_path, resize=4).X_train.shape[1:] == (4, 4, 4)
@@ -91,25 +73,3 @@ def test_numbers_come_from_a_table_and_new_volumes_are_read_as_those_of_training
     points = loader.read_points(str(tmp_path / "scans"), data.form)
     assert points.ids[0] == "cat/1.nii.gz"
     np.testing.assert_array_equal(points.X[0], data.X_train[0])
-
-
-@pytest.mark.parametrize(
-    ("content", "settings", "message"),
-    [
-        (None, {}, "has 6 channels, expected grey or colour; set dataset.channels=all or dataset.pages=volume"),
-        (b"\x1f\x8b\x08", {"pages": "volume"}, r"1\.nii\.gz is not a readable picture"),
-    ],
-)
-def test_what_cannot_be_read_is_one_line(tmp_path, content, settings, message):
-    write_classes(tmp_path)
-    if content is not None:
-        (tmp_path / "cat" / "1.nii.gz").write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        Images(str(tmp_path), **settings).load(0)
-
-
-def test_the_missing_package_is_named_with_its_command(tmp_path, monkeypatch):
-    write_classes(tmp_path)
-    monkeypatch.setitem(sys.modules, "nibabel", None)
-    with pytest.raises(InputError, match=r"needs the package nibabel: pip install 'orbit-kernels\[volumes\]'"):
-        orbit.read_volumes(tmp_path)

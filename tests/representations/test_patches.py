@@ -59,11 +59,7 @@ def test_constant_images_become_zero(rng, dtype):
         (Crop(9), (8, 9), "^representation=crop takes images of at least 9 x 9 pixels.*change dataset"),
         (Crop(2), (8,), "^representation=crop takes images"),
         (PatchPCA(size=5), (4, 4), "^representation=patch_pca takes images of at least 5 x 5 pixels"),
-        (
-            PatchPCA(size=2, n_components=5),
-            (4, 4),
-            "^representation.n_components: expected at most 4, the numbers in a p.*found 5",
-        ),
+        (PatchPCA(size=2, n_components=5), (4, 4), "^representation.n_components: expected at most 4, the numbers in"),
     ],
     ids=str,
 )
