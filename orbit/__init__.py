@@ -19,6 +19,7 @@ Gaussian(lengthscale=6.0)
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from orbit.core.environment import let_waiting_threads_sleep
 from orbit.core.errors import DataFileError, InputError, ParameterError, UnknownNameError
 from orbit.registry import PACKAGES, available, build, get, register
 from orbit.version import __version__
@@ -48,6 +49,8 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
     from orbit.learners import *  # noqa: F403
     from orbit.orbits import Orbit
     from orbit.representations import *  # noqa: F403
+
+let_waiting_threads_sleep()
 
 __all__ = [
     "DataFileError",

@@ -121,7 +121,9 @@ def check_value(name: str, value: Any, annotation: Any, section: str = "") -> No
             name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given, section
         )
     if not allows(value, annotation):
-        raise ParameterError(name, describe(annotation), given, section)
+        is_name = isinstance(value, int) and allows(str(value), annotation) and not allows(1, annotation)
+        hint = f", as in \"{section}.{name}='{value}'\" with both quotes" if section and is_name else ""
+        raise ParameterError(name, describe(annotation) + hint, given, section)
 
 
 def plain(value: Any) -> Any:

@@ -148,6 +148,12 @@ def test_a_search_takes_the_items_of_arrays(rng):
     assert len(found.cv_results_["params"]) == 8
 
 
+def test_a_name_of_digits_needs_quotes():
+    with pytest.raises(InputError, match="with both quotes, found 200") as error:
+        check_params(orbit.Table("mine.csv", target=200))
+    assert "\"dataset.target='200'\"" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"), [(n, v, e) for n, (values, e) in REFUSED.items() for v in values], ids=str
 )
