@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -54,6 +55,7 @@ _MAX_BYTE = 255
 
 
 @register("approx", "cdf")
+@dataclass(eq=False, repr=False)
 class CumulativeDistribution(AveragedMap):
     """The distribution function of projections over the orbit, sampled at thresholds, for random templates.
 
@@ -135,43 +137,21 @@ class CumulativeDistribution(AveragedMap):
     (20, 1050)
     """
 
-    kernel = None  # fixed: see implied_kernel
-    templates_: np.ndarray
-    thresholds_: np.ndarray
-    scale_: np.ndarray
-    sketch_: CountSketch | None
-    centre_: np.ndarray | None
-    _cached_whole: CumulativeDistribution | None  # the map of all templates drawn
+    orbit: Orbit | None = None
+    n_components: PositiveInt = 512
+    n_bins: PositiveInt = 25
+    templates: cdf_theory.Templates = "gaussian"
+    thresholds: Literal["uniform", "quantile"] = "uniform"
+    norm: Literal["each", "radius"] = "each"
+    epsilon: Fraction = 0.1
+    sketch: PositiveInt | None = None
+    drawn: PositiveInt | None = None
+    frequencies: Frequencies | None = None
+    encoder: Encoder | None = None
+    engine: Engine | None = None
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        orbit: Orbit | None = None,
-        n_components: PositiveInt = 512,
-        n_bins: PositiveInt = 25,
-        templates: cdf_theory.Templates = "gaussian",
-        thresholds: Literal["uniform", "quantile"] = "uniform",
-        norm: Literal["each", "radius"] = "each",
-        epsilon: Fraction = 0.1,
-        sketch: PositiveInt | None = None,
-        drawn: PositiveInt | None = None,
-        frequencies: Frequencies | None = None,
-        encoder: Encoder | None = None,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.orbit = orbit
-        self.n_components = n_components
-        self.n_bins = n_bins
-        self.templates = templates
-        self.thresholds = thresholds
-        self.norm = norm
-        self.epsilon = epsilon
-        self.sketch = sketch
-        self.drawn = drawn
-        self.frequencies = frequencies
-        self.encoder = encoder
-        self.engine = engine
-        self.random_state = random_state
+    kernel = None  # fixed: see implied_kernel
 
     def check(self) -> None:
         super().check()
@@ -239,12 +219,15 @@ class CumulativeDistribution(AveragedMap):
         if self.drawn is None:
             self._fit_templates(X, random_state)
             return
-        self._cached_whole = whole = copy.copy(self)
+        whole = copy.copy(self)
+        self._cached_whole: CumulativeDistribution | None = whole  # the map of all templates drawn
         whole._cached_embeddings, whole.drawn, whole.n_components = Lru(most=1), None, self.drawn
         whole._fit_map(X, random_state)
-        self.thresholds_, self.sketch_, self.centre_ = whole.thresholds_, None, None
-        self.templates_ = whole.templates_[: self.n_components]
-        self.scale_ = whole.scale_ * math.sqrt(self.drawn / self.n_components)
+        self.sketch_: CountSketch | None = None
+        self.centre_: np.ndarray | None = None
+        self.thresholds_: np.ndarray = whole.thresholds_
+        self.templates_: np.ndarray = whole.templates_[: self.n_components]
+        self.scale_: np.ndarray = whole.scale_ * math.sqrt(self.drawn / self.n_components)
         if self.thresholds == "quantile":
             self.thresholds_, self.scale_ = self.thresholds_[: self.n_components], self.scale_[: self.n_components]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
@@ -32,6 +34,7 @@ _RESIDUAL_ROUNDING = 1e-9
 
 
 @register("approx", "exact")
+@dataclass(eq=False, repr=False)
 class Exact(FeatureMap):
     """k_{q,G}(x, z) = sum_ij v_i v_j k(g_i x, g_j z), with no approximation (Raj et al. 2017, eq. 3).
 
@@ -91,25 +94,14 @@ class Exact(FeatureMap):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        orbit: Orbit | None = None,
-        rank_tolerance: NonNegativeFloat | None = None,
-        residual: bool | None = None,
-        encoder: Encoder | None = None,
-        precomputed: bool | None = None,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.orbit = orbit
-        self.rank_tolerance = rank_tolerance
-        self.residual = residual
-        self.encoder = encoder
-        self.precomputed = precomputed
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Kernel | None = None
+    orbit: Orbit | None = None
+    rank_tolerance: NonNegativeFloat | None = None
+    residual: bool | None = None
+    encoder: Encoder | None = None
+    precomputed: bool | None = None
+    engine: Engine | None = None
+    random_state: RandomState = None
 
     def fit_gram(self, X, y=None, clusters=None) -> np.ndarray:
         """Fit, and return the kernel matrix of the training points, without the factorisation of :meth:`fit`.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orbit.core.compiled import loops
 
-# Without compiled loops, the Hadamard matrix is a product of factors of at most this side: on a processor with wide
+# By torch the Hadamard matrix is a product of factors of at most this side: on a processor with wide
 # vectors twice as fast as two factors of side sqrt(d), and four times as fast as passes of additions by torch.
 _SIDE_BITS = 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -82,6 +83,7 @@ class LinearLayer(OneToOneFeatureMixin, SecondLayer):
 
 
 @register("hyper", "gaussian")
+@dataclass(eq=False, repr=False)
 class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
     """Features of exp(-|psi(x) - psi(z)|^2 / (2 lengthscale^2)), a kernel on the embeddings of orbits.
 
@@ -124,23 +126,13 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
     (30, 20)
     """
 
-    def __init__(
-        self,
-        lengthscale: Lengthscale = "median",
-        approx: Literal["rf", "nystrom"] = "rf",
-        n_components: PositiveInt = 1000,
-        frequencies: Frequencies | None = None,
-        landmarks: Landmarks | None = None,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.lengthscale = lengthscale
-        self.approx = approx
-        self.n_components = n_components
-        self.frequencies = frequencies
-        self.landmarks = landmarks
-        self.engine = engine
-        self.random_state = random_state
+    lengthscale: Lengthscale = "median"
+    approx: Literal["rf", "nystrom"] = "rf"
+    n_components: PositiveInt = 1000
+    frequencies: Frequencies | None = None
+    landmarks: Landmarks | None = None
+    engine: Engine | None = None
+    random_state: RandomState = None
 
     @classmethod
     def from_config(cls, frequencies: str = "auto", landmarks: str = "uniform", **others: Any) -> Self:

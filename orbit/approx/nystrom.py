@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from orbit.approx.base import AveragedMap
@@ -19,6 +21,7 @@ from orbit.registry import register
 
 
 @register("approx", "nystrom")
+@dataclass(eq=False, repr=False)
 class Nystrom(AveragedMap):
     """Orbit-averaged Nyström features of any kernel.
 
@@ -71,25 +74,14 @@ class Nystrom(AveragedMap):
     (20, 10)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        orbit: Orbit | None = None,
-        n_components: PositiveInt = 512,
-        landmarks: Landmarks | None = None,
-        rank_tolerance: NonNegativeFloat | None = None,
-        encoder: Encoder | None = None,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.orbit = orbit
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tolerance = rank_tolerance
-        self.encoder = encoder
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Kernel | None = None
+    orbit: Orbit | None = None
+    n_components: PositiveInt = 512
+    landmarks: Landmarks | None = None
+    rank_tolerance: NonNegativeFloat | None = None
+    encoder: Encoder | None = None
+    engine: Engine | None = None
+    random_state: RandomState = None
 
     def min_fit_points(self, n: int) -> int:
         return min(n, self.n_components * (self.landmarks or Uniform()).points_each)

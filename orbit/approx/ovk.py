@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from orbit.approx.base import FeatureMap
@@ -17,6 +19,7 @@ from orbit.solvers.structure import Structure
 
 
 @register("approx", "ovk")
+@dataclass(eq=False, repr=False)
 class OperatorExact(FeatureMap):
     """Coordinates in the span of the training points' kernel functions: kernel ridge regression with no approximation.
 
@@ -61,21 +64,13 @@ class OperatorExact(FeatureMap):
     (60, 240)
     """
 
-    operator_valued = True
+    kernel: OperatorKernel | Kernel | None = None
+    orbit: Orbit | None = None
+    max_size: PositiveInt = 10_000
+    engine: Engine | None = None
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        kernel: OperatorKernel | Kernel | None = None,
-        orbit: Orbit | None = None,
-        max_size: PositiveInt = 10_000,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.orbit = orbit
-        self.max_size = max_size
-        self.engine = engine
-        self.random_state = random_state
+    operator_valued = True
 
     def check(self) -> None:
         super().check()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from torch import Tensor
 
@@ -15,6 +17,7 @@ from orbit.registry import register
 
 
 @register("approx", "points")
+@dataclass(eq=False, repr=False)
 class RawPoints(AveragedMap):
     """psi(x) = sum_i w_i g_i x, flattened: for learners that compute their own features, such as ``network``.
 
@@ -38,17 +41,10 @@ class RawPoints(AveragedMap):
            [4., 5., 6., 7.]])
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        orbit: Orbit | None = None,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.orbit = orbit
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Kernel | None = None
+    orbit: Orbit | None = None
+    engine: Engine | None = None
+    random_state: RandomState = None
 
     def implied_kernel(self) -> Polynomial:
         """The linear kernel."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.approx.frequencies import Automatic, Drawn, Frequencies
+from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.hadamard import FastProjection, HadamardBlocks
 from orbit.approx.waves import add_damped_waves, add_waves
 from orbit.core.params import PositiveInt
@@ -24,6 +25,7 @@ from orbit.registry import register
 
 
 @register("approx", "rf")
+@dataclass(eq=False, repr=False)
 class RandomFourier(AveragedMap):
     """Orbit-averaged random Fourier features of a shift-invariant kernel.
 
@@ -79,27 +81,14 @@ class RandomFourier(AveragedMap):
     (20, 100)
     """
 
-    _drawn: Drawn
-
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        orbit: Orbit | None = None,
-        n_components: PositiveInt = 512,
-        variant: Literal["pairs", "offset"] = "pairs",
-        frequencies: Frequencies | None = None,
-        encoder: Encoder | None = None,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.orbit = orbit
-        self.n_components = n_components
-        self.variant = variant
-        self.frequencies = frequencies
-        self.encoder = encoder
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Kernel | None = None
+    orbit: Orbit | None = None
+    n_components: PositiveInt = 512
+    variant: Literal["pairs", "offset"] = "pairs"
+    frequencies: Frequencies | None = None
+    encoder: Encoder | None = None
+    engine: Engine | None = None
+    random_state: RandomState = None
 
     def check(self) -> None:
         super().check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from orbit.registry import register
 
 
 @register("approx", "skeleton")
+@dataclass(eq=False, repr=False)
 class RandomSkeleton(AveragedMap):
     """Random features of a skeleton's kernel: products of a few base features, drawn along random paths.
 
@@ -87,29 +89,17 @@ class RandomSkeleton(AveragedMap):
     (20, 100)
     """
 
-    default_kernel = SkeletonKernel
+    kernel: Kernel | None = None
+    orbit: Orbit | None = None
+    n_components: PositiveInt = 512
+    variant: Literal["pairs", "phase"] = "pairs"
+    deduplicate: bool = True
+    bottom: Literal["paths", "fourier"] = "paths"
+    max_draws: PositiveInt = 200
+    engine: Engine | None = None
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        orbit: Orbit | None = None,
-        n_components: PositiveInt = 512,
-        variant: Literal["pairs", "phase"] = "pairs",
-        deduplicate: bool = True,
-        bottom: Literal["paths", "fourier"] = "paths",
-        max_draws: PositiveInt = 200,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.orbit = orbit
-        self.n_components = n_components
-        self.variant = variant
-        self.deduplicate = deduplicate
-        self.bottom = bottom
-        self.max_draws = max_draws
-        self.engine = engine
-        self.random_state = random_state
+    default_kernel = SkeletonKernel
 
     def check(self) -> None:
         super().check()

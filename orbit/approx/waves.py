@@ -4,7 +4,7 @@ If products are cheap, trigonometry is most of the cost of a projection. torch
 takes three passes over a tile for the cosines and three for the sines, and writes both
 to memory. In float32 on a CPU one loop of :mod:`orbit.approx.loops` reads the angles,
 evaluates two polynomials and adds to the sums. Its error is up to 5e-7 for angles of a
-few turns, which is that of the rounded angles. float64, GPUs and installations without numba use torch.
+few turns, which is that of the rounded angles. float64 and GPUs use torch.
 """
 
 from __future__ import annotations

@@ -22,13 +22,8 @@ from orbit.core.environment import check_environment
 log = logging.getLogger(__name__)
 
 
-def is_available() -> bool:
-    """Whether numba is installed."""
-    return importlib.util.find_spec("numba") is not None
-
-
 def loops(module: str, *arrays: Tensor, types: Collection[torch.dtype] = (torch.float32,)) -> ModuleType | None:
-    """The named module of compiled loops; None without numba, or for arrays of other ``types`` or not on a CPU."""
+    """The named module of compiled loops; None for arrays of other ``types`` or not on a CPU."""
     if all(array.dtype in types and array.device.type == "cpu" for array in arrays):
         return _imported(module)
     return None
@@ -42,8 +37,8 @@ def gpu_loops(module: str, *arrays: Tensor) -> ModuleType | None:
 
 
 @functools.cache
-def _imported(module: str) -> ModuleType | None:
-    return importlib.import_module(module) if is_available() else None
+def _imported(module: str) -> ModuleType:
+    return importlib.import_module(module)
 
 
 @functools.cache
@@ -60,17 +55,12 @@ def _compiled_for_gpu(module: str) -> ModuleType | None:
 
 
 def compiled(*signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator that compiles for these argument types, or those of each call; no effect without numba.
-
-    Without numba the loops are plain Python, thousands of times slower, for tests.
-    """
+    """Decorator that compiles for these argument types, or those of each call."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         check_environment()
-        try:
-            import numba
-        except ImportError:
-            return function
+        import numba
+
         # products and sums may be fused, but not reordered, which would undo corrections of rounding
         options: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "nogil": True}
         types = [f"void({', '.join(signature)})"] if signature else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ _MOST_POINTS = 64
 _NO_DIRECTION = 1e-5
 
 
+@dataclass(eq=False, repr=False)
 class Layer(Component):
     """Kernel features of patches, pooled over positions: a layer of :class:`~orbit.encoders.patches.Patches`.
 
@@ -83,35 +85,19 @@ class Layer(Component):
         (channels, *sides) of the maps.
     """
 
-    def __init__(
-        self,
-        size: PositiveInt = 5,
-        stride: PositiveInt = 1,
-        normalization: MeanRemoval | None = None,
-        kernel: Kernel | Rectified | None = None,
-        approx: Literal["nystrom", "rf"] = "nystrom",
-        landmarks: Landmarks | None = None,
-        n_components: PositiveInt = 32,
-        homogeneous: bool = True,
-        group: Group | None = None,
-        pooling: Pooling | list[Pooling] | None = None,
-        statistics: Statistic | list[Statistic] = "mean",
-        dilation: PositiveInt | list[PositiveInt] = 1,
-        padding: Padding | list[Padding] = "none",
-    ) -> None:
-        self.size = size
-        self.stride = stride
-        self.normalization = normalization
-        self.kernel = kernel
-        self.approx = approx
-        self.landmarks = landmarks
-        self.n_components = n_components
-        self.homogeneous = homogeneous
-        self.group = group
-        self.pooling = pooling
-        self.statistics = statistics
-        self.dilation = dilation
-        self.padding = padding
+    size: PositiveInt = 5
+    stride: PositiveInt = 1
+    normalization: MeanRemoval | None = None
+    kernel: Kernel | Rectified | None = None
+    approx: Literal["nystrom", "rf"] = "nystrom"
+    landmarks: Landmarks | None = None
+    n_components: PositiveInt = 32
+    homogeneous: bool = True
+    group: Group | None = None
+    pooling: Pooling | list[Pooling] | None = None
+    statistics: Statistic | list[Statistic] = "mean"
+    dilation: PositiveInt | list[PositiveInt] = 1
+    padding: Padding | list[Padding] = "none"
 
     @classmethod
     def from_config(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ _PRECISIONS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tenso
 
 
 @register("encoder", "onnx")
+@dataclass(eq=False, repr=False)
 class Onnx(Encoder):
     """One output of a frozen network, flattened; needs onnxruntime (``pip install orbit-kernels[onnx]``).
 
@@ -56,19 +58,11 @@ class Onnx(Encoder):
     Onnx(path='network.onnx', output='features', scale=2.0, shift=-1.0)
     """
 
-    def __init__(
-        self,
-        path: str | None = None,
-        output: str | None = None,
-        layout: Literal["NCHW", "NHWC", "none"] = "NCHW",
-        scale: float | list[float] = 1.0,
-        shift: float | list[float] = 0.0,
-    ) -> None:
-        self.path = path
-        self.output = output
-        self.layout = layout
-        self.scale = scale
-        self.shift = shift
+    path: str | None = None
+    output: str | None = None
+    layout: Literal["NCHW", "NHWC", "none"] = "NCHW"
+    scale: float | list[float] = 1.0
+    shift: float | list[float] = 0.0
 
     def check(self) -> None:
         super().check()

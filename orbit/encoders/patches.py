@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ _POINTS_PER_DIRECTION = 4
 
 
 @register("encoder", "patches")
+@dataclass(eq=False, repr=False)
 class Patches(Encoder):
     """Patches of a series, image or volume as kernel features, pooled over positions, layer by layer.
 
@@ -109,23 +111,13 @@ class Patches(Encoder):
     torch.Size([20, 144])
     """
 
-    def __init__(
-        self,
-        layers: list[Layer] | None = None,
-        unit_norm: bool = True,
-        reduce: PositiveInt | None = None,
-        reduce_whitening: Annotated[float, Range(low=0.0, high=1.0)] = 0.0,
-        n_patches: PositiveInt = 50_000,
-        axes: PositiveInt | None = None,
-        standardize: bool = False,
-    ) -> None:
-        self.layers = layers
-        self.unit_norm = unit_norm
-        self.reduce = reduce
-        self.reduce_whitening = reduce_whitening
-        self.n_patches = n_patches
-        self.axes = axes
-        self.standardize = standardize
+    layers: list[Layer] | None = None
+    unit_norm: bool = True
+    reduce: PositiveInt | None = None
+    reduce_whitening: Annotated[float, Range(low=0.0, high=1.0)] = 0.0
+    n_patches: PositiveInt = 50_000
+    axes: PositiveInt | None = None
+    standardize: bool = False
 
     @classmethod
     def from_config(cls, layers: list[dict[str, Any]] | None = None, **values: Any) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -27,6 +28,7 @@ _BLOCK_POINTS = 256
 
 
 @register("encoder", "point_pairs")
+@dataclass(eq=False, repr=False)
 class PointPairs(Encoder):
     """The distribution of pairs of points of a cloud: the same for any order of the points, any turn, mirror and shift.
 
@@ -78,19 +80,11 @@ class PointPairs(Encoder):
     True
     """
 
-    def __init__(
-        self,
-        n_components: PositiveInt = 256,
-        n_ranks: PositiveInt = 8,
-        n_neighbors: Annotated[int, Range(low=2)] = 12,
-        lengthscale: PositiveFloat = 1.0,
-        any_size: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.n_ranks = n_ranks
-        self.n_neighbors = n_neighbors
-        self.lengthscale = lengthscale
-        self.any_size = any_size
+    n_components: PositiveInt = 256
+    n_ranks: PositiveInt = 8
+    n_neighbors: Annotated[int, Range(low=2)] = 12
+    lengthscale: PositiveFloat = 1.0
+    any_size: bool = False
 
     @classmethod
     def variants(cls, shape: tuple[int, ...]) -> list[Encoder]:

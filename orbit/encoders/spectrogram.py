@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from torch import Tensor
 
@@ -13,6 +15,7 @@ from orbit.representations import mel_spectrogram
 
 
 @register("encoder", "mel_spectrogram")
+@dataclass(eq=False, repr=False)
 class MelSpectrogram(Encoder):
     """The log-mel spectrogram of a signal after the group has acted, in [0, 1], for ``group=pitch_tempo``.
 
@@ -40,19 +43,11 @@ class MelSpectrogram(Encoder):
     torch.Size([5, 600])
     """
 
-    def __init__(
-        self,
-        bands: PositiveInt = 32,
-        frames: PositiveInt = 32,
-        rate: PositiveFloat = 8000.0,
-        window: PositiveFloat = 0.032,
-        floor: PositiveFloat = 80.0,
-    ) -> None:
-        self.bands = bands
-        self.frames = frames
-        self.rate = rate
-        self.window = window
-        self.floor = floor
+    bands: PositiveInt = 32
+    frames: PositiveInt = 32
+    rate: PositiveFloat = 8000.0
+    window: PositiveFloat = 0.032
+    floor: PositiveFloat = 80.0
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 1 or shape[0] < self._samples:

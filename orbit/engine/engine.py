@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ Gibibytes = Annotated[float, Range(low=0.0, high=1e6, open_low=True)]
 _STRATEGIES = ByOrbit, *BY_POINT
 
 
+@dataclass(eq=False, repr=False)
 class Engine(Component):
     """How, where and in which precision features are computed.
 
@@ -71,29 +73,17 @@ class Engine(Component):
         float32 precision.
     """
 
-    kind = name = section = "engine"
+    memory: Gibibytes = 1.0
+    workers: PositiveInt | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    dtype: Literal["auto", "float32", "float64"] = "auto"
+    stream: bool = False
+    progress: bool = False
+    path: Literal["auto", "direct", "template", "spectral"] = "auto"
+    spectral_tolerance: NonNegativeFloat | None = None
+    tf32: bool = False
 
-    def __init__(
-        self,
-        memory: Gibibytes = 1.0,
-        workers: PositiveInt | None = None,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
-        dtype: Literal["auto", "float32", "float64"] = "auto",
-        stream: bool = False,
-        progress: bool = False,
-        path: Literal["auto", "direct", "template", "spectral"] = "auto",
-        spectral_tolerance: NonNegativeFloat | None = None,
-        tf32: bool = False,
-    ) -> None:
-        self.memory = memory
-        self.workers = workers
-        self.device = device
-        self.dtype = dtype
-        self.stream = stream
-        self.progress = progress
-        self.path = path
-        self.spectral_tolerance = spectral_tolerance
-        self.tf32 = tf32
+    kind = name = section = "engine"
 
     def check(self) -> None:
         super().check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from orbit.core.params import NonNegativeFloat, Range
@@ -14,6 +15,7 @@ _LARGEST_ANGLE, _BELOW_ONE = 180.0, 0.99
 
 
 @register("group", "small_moves")
+@dataclass(eq=False, repr=False)
 class SmallMoves(Affine):
     """The maps of ``affine`` with limited angle, scale and shift, for images where a large turn changes the class.
 
@@ -43,23 +45,15 @@ class SmallMoves(Affine):
     (True, 0.0)
     """
 
+    angle: Annotated[float, Range(low=0, high=_LARGEST_ANGLE)] = 15.0
+    shift: NonNegativeFloat = 2.0
+    scale: Annotated[float, Range(low=0, high=_BELOW_ONE)] = 0.1
+    unitary: bool = True
+    fill: Fill = "zero"
+
     default_size = 32
     shear = False
     limits = ("angle", "shift", "scale")
-
-    def __init__(
-        self,
-        angle: Annotated[float, Range(low=0, high=_LARGEST_ANGLE)] = 15.0,
-        shift: NonNegativeFloat = 2.0,
-        scale: Annotated[float, Range(low=0, high=_BELOW_ONE)] = 0.1,
-        unitary: bool = True,
-        fill: Fill = "zero",
-    ) -> None:
-        self.angle = angle
-        self.shift = shift
-        self.scale = scale
-        self.unitary = unitary
-        self.fill = fill
 
     def factor_distributions(self) -> list[dict[str, Any]]:
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ _NAMES = {1: "series of shape (length,)", 2: "images of shape (height, width)", 
 
 
 @register("group", "translation")
+@dataclass(eq=False, repr=False)
 class Translation(AdditiveGroup, Resampled):
     """Shifts of series, images and volumes, with or without channels as the last axis.
 
@@ -53,21 +55,14 @@ class Translation(AdditiveGroup, Resampled):
     array([1., 1., 2., 4.])
     """
 
+    fill: Literal["zero", "wrap", "edge", "reflect", "mean"] = "zero"
+    step: Literal["subpixel", "pixel"] = "subpixel"
+    period: list[PositiveInt] | None = None
+    axes: Literal[1, 2, 3] | None = None
+
     default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 1.0}
     # Linear interpolation has a kink at every whole sample, where Gauss rules with few nodes lose their accuracy.
     default_rule = "qmc"
-
-    def __init__(
-        self,
-        fill: Literal["zero", "wrap", "edge", "reflect", "mean"] = "zero",
-        step: Literal["subpixel", "pixel"] = "subpixel",
-        period: list[PositiveInt] | None = None,
-        axes: Literal[1, 2, 3] | None = None,
-    ) -> None:
-        self.fill = fill
-        self.step = step
-        self.period = period
-        self.axes = axes
 
     @property
     def _n_axes(self) -> int:

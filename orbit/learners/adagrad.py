@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -208,6 +209,7 @@ def _rows_of_features(weights: Tensor) -> Tensor:
 
 
 @register("regressor", "adagrad")
+@dataclass(eq=False, repr=False)
 class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     """Least squares by AdaGrad (Duchi et al. 2011): (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2.
 
@@ -252,17 +254,12 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     True
     """
 
-    def __init__(
-        self,
-        learning_rate: PositiveFloat | list[PositiveFloat] | None = None,
-        regularization: NonNegativeFloat = 0.0,
-        batch_size: PositiveInt = 64,
-        epochs: PositiveInt = 5,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(learning_rate, batch_size, epochs, engine, random_state)
-        self.regularization = regularization
+    learning_rate: PositiveFloat | list[PositiveFloat] | None = None
+    regularization: NonNegativeFloat = 0.0
+    batch_size: PositiveInt = 64
+    epochs: PositiveInt = 5
+    engine: Engine | None = None
+    random_state: RandomState = None
 
     operator_valued = True
     saved = (*EpochLearner.saved, "_flat", "_target_mean", "_target_scale")
@@ -341,6 +338,7 @@ def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:
 
 
 @register("classifier", "adagrad")
+@dataclass(eq=False, repr=False)
 class AdaGradClassifier(EpochClassifier, _AdaGrad):
     """A linear classifier by AdaGrad (Duchi et al. 2011): (1/n) sum_i loss_i + lambda |W|^2.
 
@@ -381,19 +379,13 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
     True
     """
 
-    def __init__(
-        self,
-        loss: Literal["logistic", "hinge", "squared"] = "logistic",
-        learning_rate: PositiveFloat | list[PositiveFloat] | None = None,
-        regularization: NonNegativeFloat = 0.0,
-        batch_size: PositiveInt = 64,
-        epochs: PositiveInt = 5,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(learning_rate, batch_size, epochs, engine, random_state)
-        self.loss = loss
-        self.regularization = regularization
+    loss: Literal["logistic", "hinge", "squared"] = "logistic"
+    learning_rate: PositiveFloat | list[PositiveFloat] | None = None
+    regularization: NonNegativeFloat = 0.0
+    batch_size: PositiveInt = 64
+    epochs: PositiveInt = 5
+    engine: Engine | None = None
+    random_state: RandomState = None
 
     _code = staticmethod(one_column_per_class)
 

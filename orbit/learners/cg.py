@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
@@ -12,6 +14,7 @@ from orbit.solvers.matrix_free import ConjugateGradients
 
 
 @register("regressor", "cg")
+@dataclass(eq=False, repr=False)
 class CGRegressor(MultiOutputMixin, RegressorMixin, LinearLearner):
     """Least squares with an operator-valued kernel by preconditioned conjugate gradients, matrix free.
 
@@ -57,26 +60,16 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, LinearLearner):
     array([21.])
     """
 
+    regularization: PositiveFloat | list[PositiveFloat] | None = None
+    validation_fraction: Fraction = 0.2
+    fit_intercept: bool = True
+    rank: PositiveInt = 200
+    max_iter: PositiveInt = 500
+    tolerance: PositiveFloat = 1e-10
+    random_state: RandomState = None
+
     operator_valued = True
     default_path = tuple(10.0**k for k in range(-9, 0))  # a short one: each value takes an iterative solve
-
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        validation_fraction: Fraction = 0.2,
-        fit_intercept: bool = True,
-        rank: PositiveInt = 200,
-        max_iter: PositiveInt = 500,
-        tolerance: PositiveFloat = 1e-10,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.validation_fraction = validation_fraction
-        self.fit_intercept = fit_intercept
-        self.rank = rank
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        self.random_state = random_state
 
     def _solver(self) -> ConjugateGradients:
         return ConjugateGradients(

@@ -53,6 +53,11 @@ class EpochLearner(Learner):
         *("epochs_done_", "history_", "learning_rate_", "n_features_in_"),
     )
 
+    learning_rate: PositiveFloat | list[PositiveFloat] | None
+    batch_size: PositiveInt
+    epochs: PositiveInt
+    engine: Engine | None
+    random_state: RandomState
     learning_rate_: float
     epochs_done_: int
     history_: list[float]
@@ -60,20 +65,6 @@ class EpochLearner(Learner):
     _score_sums: np.ndarray
     _comparing: bool
     _steps_done: int
-
-    def __init__(
-        self,
-        learning_rate: PositiveFloat | list[PositiveFloat] | None,
-        batch_size: PositiveInt,
-        epochs: PositiveInt,
-        engine: Engine | None,
-        random_state: RandomState,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.engine = engine
-        self.random_state = random_state
 
     def fit(self, X, y):
         """Fit to rows ``X``, shape (n, d), and targets ``y``: class labels, shape (n,), or numbers, (n,) or (n, k)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from orbit.solvers.structure import GramStructure, Independent, Structure
 
 
 @register("regressor", "gp")
+@dataclass(eq=False, repr=False)
 class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     """A Gaussian process with covariance a <psi(x), psi(z)>, and independent noise of variance a rho.
 
@@ -76,6 +78,10 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     (True, True)
     """
 
+    noise: PositiveFloat | list[PositiveFloat] | None = None
+    amplitude: PositiveFloat | None = None
+    normalize: bool = True
+
     path_parameter = "noise"
     # suits kernel values of about one, and targets scaled to variance one
     default_path = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
@@ -83,16 +89,6 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     operator_valued = True
     takes_gram = True
     auto_lengthscale = "evidence"
-
-    def __init__(
-        self,
-        noise: PositiveFloat | list[PositiveFloat] | None = None,
-        amplitude: PositiveFloat | None = None,
-        normalize: bool = True,
-    ) -> None:
-        self.noise = noise
-        self.amplitude = amplitude
-        self.normalize = normalize
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k): one noise and one amplitude for all outputs."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -18,6 +20,7 @@ class _LogisticRegression(InSpan, LogisticRegression):
 
 
 @register("classifier", "logistic")
+@dataclass(eq=False, repr=False)
 class LogisticClassifier(SolverClassifier):
     """Multinomial logistic regression: (1/n) sum_i -log p(y_i | x_i) + lambda |W|^2, with probabilities.
 
@@ -58,21 +61,12 @@ class LogisticClassifier(SolverClassifier):
     (1297, 10)
     """
 
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        tolerance: PositiveFloat = 1e-4,
-        max_iter: PositiveInt = 2000,
-        validation_fraction: Fraction = 0.2,
-        class_weight: ClassWeight = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.tolerance = tolerance
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.class_weight = class_weight
-        self.random_state = random_state
+    regularization: PositiveFloat | list[PositiveFloat] | None = None
+    tolerance: PositiveFloat = 1e-4
+    max_iter: PositiveInt = 2000
+    validation_fraction: Fraction = 0.2
+    class_weight: ClassWeight = None
+    random_state: RandomState = None
 
     default_path = tuple(10.0**k for k in range(-8, 0))
     # Where classes can be separated, the log loss levels off as lambda falls.

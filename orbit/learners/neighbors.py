@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,24 +17,18 @@ from orbit.registry import register
 Vote = Literal["uniform", "distance"]
 
 
+@dataclass(eq=False, repr=False)
 class _Neighbors(SolverLearner):
     """Base class of the classifier and the regressor."""
+
+    n_neighbors: PositiveInt | list[PositiveInt] | None = 5
+    vote: Vote = "uniform"
+    validation_fraction: Fraction = 0.2
+    random_state: RandomState = None
 
     path_parameter = "n_neighbors"
     default_path = (1, 3, 5, 9, 15)
     value_type = int
-
-    def __init__(
-        self,
-        n_neighbors: PositiveInt | list[PositiveInt] | None = 5,
-        vote: Vote = "uniform",
-        validation_fraction: Fraction = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.vote = vote
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
 
     def fit(self, X, y, clusters=None):
         """Fit to ``X``, shape (n, d), and labels ``y``, shape (n,), or real targets, shape (n,) or (n, k).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -68,6 +69,7 @@ def make_network(
 
 
 @register("classifier", "network")
+@dataclass(eq=False, repr=False)
 class NetworkClassifier(EpochClassifier):
     """The network of a skeleton of convolutions and full layers, trained by AdaGrad (Duchi et al. 2011) or Adam.
 
@@ -119,32 +121,22 @@ class NetworkClassifier(EpochClassifier):
     True
     """
 
+    layers: list[dict] | None = None
+    shape: list[PositiveInt] | None = None
+    channels: PositiveInt = 64
+    width: PositiveInt = 384
+    learning_rate: PositiveFloat | list[PositiveFloat] | None = None
+    batch_size: PositiveInt = 64
+    epochs: PositiveInt = 20
+    optimizer: Literal["adagrad", "adam"] = "adagrad"
+    threads: PositiveInt = 1
+    engine: Engine | None = None
+    random_state: RandomState = None
+
     _code = staticmethod(indices)
     takes_points = True
     takes_from_kernel = ("layers",)
     default_path = (0.0002, 0.0005, 0.001, 0.002, 0.005)
-
-    def __init__(
-        self,
-        layers: list[dict] | None = None,
-        shape: list[PositiveInt] | None = None,
-        channels: PositiveInt = 64,
-        width: PositiveInt = 384,
-        learning_rate: PositiveFloat | list[PositiveFloat] | None = None,
-        batch_size: PositiveInt = 64,
-        epochs: PositiveInt = 20,
-        optimizer: Literal["adagrad", "adam"] = "adagrad",
-        threads: PositiveInt = 1,
-        engine: Engine | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(learning_rate, batch_size, epochs, engine, random_state)
-        self.layers = layers
-        self.shape = shape
-        self.channels = channels
-        self.width = width
-        self.optimizer = optimizer
-        self.threads = threads
 
     def check(self) -> None:
         super().check()

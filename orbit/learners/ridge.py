@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,22 +16,16 @@ from orbit.registry import register
 from orbit.solvers.passes import Batches
 
 
+@dataclass(eq=False, repr=False)
 class Ridge(LeastSquaresLearner):
     """Independent outputs: fits kernel values too, and streams in passes whose second moments do not fit in memory."""
 
-    takes_gram = True
+    regularization: PositiveFloat | list[PositiveFloat] | None = None
+    selection: Literal["loo", "gcv", "hold_out"] = "loo"
+    validation_fraction: Fraction = 0.2
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Literal["loo", "gcv", "hold_out"] = "loo",
-        validation_fraction: Fraction = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.selection = selection
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    takes_gram = True
 
     def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
         """Fit to a stream in many passes, see :meth:`~orbit.solvers.ridge.RidgeSolver.fit_passes`.

@@ -8,6 +8,7 @@ Sample weights are scaled to a mean of one, as in ridge regression.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from orbit.core.params import Fraction, PositiveFloat
@@ -17,22 +18,14 @@ from orbit.learners.targets import one_hot
 from orbit.registry import register
 
 
+@dataclass(eq=False, repr=False)
 class _Stein(LeastSquaresLearner):
+    regularization: PositiveFloat | list[PositiveFloat] | None = None
+    selection: Literal["gcv", "hold_out", "two_fold"] = "gcv"
+    validation_fraction: Fraction = 0.2
+    fit_intercept: bool = True
+    random_state: RandomState = None
     operator_valued = True
-
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Literal["gcv", "hold_out", "two_fold"] = "gcv",
-        validation_fraction: Fraction = 0.2,
-        fit_intercept: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.selection = selection
-        self.validation_fraction = validation_fraction
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
 
 
 @register("regressor", "stein")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class _WeightedScaler(StandardScaler):
 
 
 @register("classifier", "svm")
+@dataclass(eq=False, repr=False)
 class SVMClassifier(SolverClassifier):
     """A linear SVM with the squared hinge loss: (1/n) sum_i loss_i + lambda (|w|^2 + b^2), one against all.
 
@@ -73,19 +75,11 @@ class SVMClassifier(SolverClassifier):
     True
     """
 
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        validation_fraction: Fraction = 0.2,
-        max_iter: PositiveInt = 5000,
-        class_weight: ClassWeight = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.validation_fraction = validation_fraction
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
+    regularization: PositiveFloat | list[PositiveFloat] | None = None
+    validation_fraction: Fraction = 0.2
+    max_iter: PositiveInt = 5000
+    class_weight: ClassWeight = None
+    random_state: RandomState = None
 
     published = ("coef_", "intercept_", "n_iter_")
 
@@ -94,6 +88,7 @@ class SVMClassifier(SolverClassifier):
 
 
 @register("classifier", "kernel_svm")
+@dataclass(eq=False, repr=False)
 class KernelSVMClassifier(SolverClassifier):
     """A support vector machine on the Gram matrix of features: (1/n) sum_i hinge_i + lambda |f|^2, one against one.
 
@@ -135,19 +130,11 @@ class KernelSVMClassifier(SolverClassifier):
     True
     """
 
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        max_iter: PositiveInt = 200_000,
-        validation_fraction: Fraction = 0.2,
-        class_weight: ClassWeight = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.class_weight = class_weight
-        self.random_state = random_state
+    regularization: PositiveFloat | list[PositiveFloat] | None = None
+    max_iter: PositiveInt = 200_000
+    validation_fraction: Fraction = 0.2
+    class_weight: ClassWeight = None
+    random_state: RandomState = None
 
     published = ("intercept_", "n_iter_")
 
@@ -157,6 +144,7 @@ class KernelSVMClassifier(SolverClassifier):
 
 
 @register("regressor", "kernel_svm")
+@dataclass(eq=False, repr=False)
 class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
     """Support vector regression on the Gram matrix of features.
 
@@ -196,19 +184,11 @@ class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
     True
     """
 
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        epsilon: NonNegativeFloat = 0.01,
-        max_iter: PositiveInt = 200_000,
-        validation_fraction: Fraction = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    regularization: PositiveFloat | list[PositiveFloat] | None = None
+    epsilon: NonNegativeFloat = 0.01
+    max_iter: PositiveInt = 200_000
+    validation_fraction: Fraction = 0.2
+    random_state: RandomState = None
 
     def fit(self, X, y, sample_weight=None, clusters=None):
         """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal weights.

@@ -17,7 +17,6 @@ import orbit
 from orbit.approx import RandomFourier
 from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured
 from orbit.approx.hadamard import FastProjection
-from orbit.core.compiled import is_available
 from orbit.core.errors import InputError
 from orbit.core.lru import Lru
 from orbit.engine import Engine
@@ -167,11 +166,7 @@ def signs_and_hadamard(blocks):
 @pytest.mark.parametrize(
     ("size", "d"), [(1, 1), (5, 2), (3, 20), (40, 20), (64, 64), (70, 33), (300, 200), (1500, 1024)]
 )
-@pytest.mark.parametrize(
-    "available",
-    [False, pytest.param(True, marks=pytest.mark.skipif(not is_available(), reason="needs numba"))],
-    ids=["torch", "compiled"],
-)
+@pytest.mark.parametrize("available", [False, True], ids=["torch", "compiled"])
 @pytest.mark.filterwarnings("ignore:frequencies=structured is biased")
 def test_fast_products_are_those_with_the_matrix(rng, monkeypatch, available, size, d):
     if not available:

@@ -7,9 +7,6 @@ import pytest
 import torch
 
 from orbit.approx import loops, waves
-from orbit.core import compiled
-
-WITHOUT = pytest.mark.skipif(not compiled.is_available(), reason="needs numba")
 
 
 def sums(angles, others, weights) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +22,7 @@ def tiles(rng, dtype, spread: float = 4.0):
 @pytest.mark.parametrize("damped", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "available"),
-    [(np.float64, 1e-13, True), (np.float32, 2e-6, False), pytest.param(np.float32, 2e-6, True, marks=WITHOUT)],
+    [(np.float64, 1e-13, True), (np.float32, 2e-6, False), (np.float32, 2e-6, True)],
     ids=["torch, f64", "torch, f32", "compiled"],
 )
 def test_sums_are_added_to_columns_of_a_wider_matrix(rng, monkeypatch, dtype, tolerance, available, damped):
@@ -49,7 +46,6 @@ def test_sums_are_added_to_columns_of_a_wider_matrix(rng, monkeypatch, dtype, to
 
 @pytest.mark.parametrize("spread", [0.1, 3.0, 100.0, 5000.0])
 def test_loops_have_float32_accuracy_for_angles_of_any_size(rng, spread):
-    """As plain Python where numba is not installed."""
     angles, others, weights = tiles(rng, np.float32, spread)
     angles[0, 0, :5] = np.float32([0.0, np.pi, -np.pi, np.pi / 2, 2 * np.pi])
     for damping in (None, others):

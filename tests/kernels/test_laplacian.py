@@ -31,7 +31,6 @@ def test_columns_of_part_of_a_wider_matrix(rng, monkeypatch, n, m, d, columns, c
 
 
 def test_loops_are_plain_sums_of_differences(rng):
-    """As plain Python where numba is not installed."""
     A, B = rng.standard_normal((3, 18), np.float32), rng.standard_normal((11, 18), np.float32)
     out = np.full((3, 6), np.nan, np.float32)
     l1_loops.l1_distances(A, np.ascontiguousarray(B.T), 4, out)
