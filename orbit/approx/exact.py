@@ -11,7 +11,6 @@ from torch import Tensor
 
 from orbit.approx.base import FeatureMap
 from orbit.core.linalg import pivoted_root
-from orbit.core.params import NonNegativeFloat
 from orbit.core.random import RandomState
 from orbit.encoders import Encoder
 from orbit.engine import Engine
@@ -53,10 +52,6 @@ class Exact(FeatureMap):
         None is Gaussian.
     orbit : Orbit or None
         The orbit to average over; None is no averaging.
-    rank_tolerance : float >= 0 or None
-        None is float64 rounding times the number of points. With a number Z are all
-        training points, and eigenvalues of the Gram matrix up to this share of the
-        largest are dropped.
     residual : bool or None
         Whether to add a column with the square root of k_{q,G}(x, x) - |psi(x)|^2. It
         is zero for training points, so inner products with them do not change, and
@@ -80,8 +75,8 @@ class Exact(FeatureMap):
     X_fit_ : array, shape (n, *shape)
         The training points.
     pivots_ : int array
-        Indices of Z in ``X_fit_``, shape (rank,), or (n,) with a rank tolerance.
-    normalization_ : float64 array L, shape (rank, len(pivots_))
+        Indices of Z in ``X_fit_``, shape (rank,).
+    normalization_ : float64 array L, shape (rank, rank), lower triangular
     orbit_, kernel_ : the fitted parts
 
     Examples
@@ -96,7 +91,6 @@ class Exact(FeatureMap):
 
     kernel: Kernel | None = None
     orbit: Orbit | None = None
-    rank_tolerance: NonNegativeFloat | None = None
     residual: bool | None = None
     encoder: Encoder | None = None
     precomputed: bool | None = None
@@ -162,7 +156,7 @@ class Exact(FeatureMap):
             return
         points = X.astype(np.float64)
         K = self._gram(points, points, "kernel matrix")
-        self.pivots_, self.normalization_ = pivoted_root(K, self.rank_tolerance)
+        self.pivots_, self.normalization_ = pivoted_root(K)
         self._n_features_out = len(self.normalization_) + bool(self.residual)
 
     def _average(self, X: np.ndarray) -> np.ndarray:

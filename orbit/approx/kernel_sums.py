@@ -18,23 +18,19 @@ _LINEAR_ROWS = 1024
 
 
 class KernelSums(Embedding):
-    """sum_i w_i k(g_i x, z_j) for one or several kernels k and points z_j, ordered by kernel; then a linear map L.
+    """sum_i w_i k(g_i x, z_j) for kernels k and points z_j, ordered by kernel; then a lower triangular map L.
 
     Parameters
     ----------
     columns : the kernels against the z_j
     n_points : number of the z_j
-    linear : tensor L, shape (n_outputs, m), or None for the sums themselves
-    is_triangular : whether L is lower triangular
+    linear : tensor L, shape (m, m), or None for the sums themselves
     """
 
-    def __init__(
-        self, columns: Sequence[KernelValues], n_points: int, linear: Tensor | None = None, is_triangular: bool = False
-    ) -> None:
+    def __init__(self, columns: Sequence[KernelValues], n_points: int, linear: Tensor | None = None) -> None:
         self.columns: list[Any] = list(columns)
-        self.linear, self.is_triangular = linear, is_triangular
-        self.units, self.width = n_points, len(columns) * n_points
-        self.n_outputs = self.width if linear is None else len(linear)
+        self.units, self.linear = n_points, linear
+        self.n_outputs = self.width = len(columns) * n_points
         self.sums_are_features = linear is None
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
@@ -59,9 +55,7 @@ class KernelSums(Embedding):
     def finish(self, total: Tensor) -> Tensor:
         if self.linear is None:
             return total
-        if not self.is_triangular:
-            return total @ self.linear.T
-        out = total.new_empty(len(total), self.n_outputs)
+        out = torch.empty_like(total)
         for rows in slices(self.n_outputs, _LINEAR_ROWS):  # only columns up to the last row of a block are not zero
             torch.mm(total[:, : rows.stop], self.linear[rows, : rows.stop].T, out=out[:, rows])
         return out
@@ -84,7 +78,7 @@ class ProjectedKernelSums(KernelSums, ProjectedEmbedding):
             add_weighted(self._sums(i, units, total), columns.from_projections(given, squares, units), weights)
 
 
-def kernel_sums(columns: Sequence[KernelValues], n_points: int, *linear: Any) -> KernelSums:
+def kernel_sums(columns: Sequence[KernelValues], n_points: int, linear: Tensor | None = None) -> KernelSums:
     """The :class:`KernelSums`, projected if all kernels are."""
     are_projected = all(isinstance(each, ProjectedKernelValues) for each in columns)
-    return (ProjectedKernelSums if are_projected else KernelSums)(columns, n_points, *linear)
+    return (ProjectedKernelSums if are_projected else KernelSums)(columns, n_points, linear)

@@ -8,14 +8,15 @@ import numpy as np
 
 from orbit.approx.base import AveragedMap
 from orbit.approx.kernel_sums import kernel_sums
-from orbit.approx.landmarks import Landmarks, Uniform, select
+from orbit.approx.landmarks import select
 from orbit.core.linalg import pivoted_root
-from orbit.core.params import NonNegativeFloat, PositiveInt
+from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding
 from orbit.kernels import Kernel
+from orbit.kernels.landmarks import Landmarks, Uniform
 from orbit.orbits import Orbit
 from orbit.registry import register
 
@@ -44,10 +45,6 @@ class Nystrom(AveragedMap):
         Number of landmarks; fewer if there are fewer points.
     landmarks : Landmarks or None
         How landmarks are chosen; None is uniformly from the data.
-    rank_tolerance : float >= 0 or None
-        None is the rounding of the precision in use. With a number all landmarks are kept,
-        and eigenvalues of K_ZZ up to this share of the largest, or up to the rounding, are
-        dropped, which takes several times as long.
     encoder : Encoder or None
         Maps a moved point to the vector that the kernel takes; None takes the point itself.
     engine : Engine or None
@@ -55,9 +52,9 @@ class Nystrom(AveragedMap):
 
     Attributes
     ----------
-    landmarks_ : array, shape (rank, d), or (m, d) with a rank tolerance
-        In the order of the pivots of K_ZZ, if there is no rank tolerance.
-    normalization_ : array L, shape (rank, len(landmarks_)), of the precision of the points of ``fit``
+    landmarks_ : array, shape (rank, d)
+        In the order of the pivots of K_ZZ.
+    normalization_ : array L, shape (rank, rank), lower triangular, of the precision of the points of ``fit``
     orbit_, kernel_ : the fitted parts
 
     References
@@ -78,7 +75,6 @@ class Nystrom(AveragedMap):
     orbit: Orbit | None = None
     n_components: PositiveInt = 512
     landmarks: Landmarks | None = None
-    rank_tolerance: NonNegativeFloat | None = None
     encoder: Encoder | None = None
     engine: Engine | None = None
     random_state: RandomState = None
@@ -98,12 +94,11 @@ class Nystrom(AveragedMap):
         rng = np.random.default_rng(random_state)
         landmarks = select(rule, X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
         K, precision = self.kernel_.gram(landmarks), float(np.finfo(X.dtype).eps)
-        pivots, root = pivoted_root(K, self.rank_tolerance, precision)
-        self.normalization_ = root.astype(X.dtype)
-        self.landmarks_, self._is_triangular = landmarks[pivots], self.rank_tolerance is None
+        pivots, root = pivoted_root(K, precision)
+        self.landmarks_, self.normalization_ = landmarks[pivots], root.astype(X.dtype)
         self._n_features_out = len(self.normalization_)
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor
         columns, linear = self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype)
-        return kernel_sums([columns], len(self.landmarks_), linear, self._is_triangular)
+        return kernel_sums([columns], len(self.landmarks_), linear)

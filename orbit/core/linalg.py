@@ -213,20 +213,17 @@ def mirror_upper(A: np.ndarray) -> None:
     in_threads(mirror, range(0, len(A), _TILE))
 
 
-def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.finfo(np.float64).eps) -> np.ndarray:
+def inverse_root(K: np.ndarray, precision: float = np.finfo(np.float64).eps) -> np.ndarray:
     """L with ``L^T L = K^+``, by eigenvalues: the normalisation of Nyström features of all landmarks.
 
     Parameters
     ----------
     K : float64 array, shape (m, m), positive semi-definite
-    tolerance : float or None
-        Eigenvalues up to this share of the largest one count as zero, and in any case
-        those up to the rounding error of ``precision``, which alone decides if it is None.
     precision : float
-        Relative rounding error of the kernel values to be multiplied by L. L scales
-        their errors e along an eigenvector to e / sqrt(value), where the feature itself
-        is of size sqrt(value / m): for values below e sqrt(m) it is only noise. The
-        eigenvalues themselves are accurate to float64.
+        Relative rounding error of the kernel values to be multiplied by L, up to which
+        eigenvalues count as zero. L scales their errors e along an eigenvector to
+        e / sqrt(value), where the feature itself is of size sqrt(value / m): for values
+        below e sqrt(m) it is only noise. The eigenvalues are accurate to float64.
 
     Returns
     -------
@@ -243,14 +240,12 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
     values, vectors = values[::-1], vectors[:, ::-1]
     noise = precision * np.sqrt(len(K)) * np.abs(np.diagonal(K)).max()
     rounding = max(noise, len(K) * np.finfo(np.float64).eps * values[0])
-    keep = values > max((tolerance or 0.0) * values[0], rounding)
+    keep = values > rounding
     _check_rank(int(keep.sum()))
     return (vectors[:, keep] / np.sqrt(values[keep])).T
 
 
-def pivoted_root(
-    K: np.ndarray, tolerance: float | None = None, precision: float = np.finfo(np.float64).eps
-) -> tuple[np.ndarray, np.ndarray]:
+def pivoted_root(K: np.ndarray, precision: float = np.finfo(np.float64).eps) -> tuple[np.ndarray, np.ndarray]:
     """Indices p and L with ``L^T L = K_pp^-1``, where the points p span all points of K up to rounding.
 
     They are the pivots of a Cholesky factorisation with complete pivoting, K_pp = R^T R, and L = R^-T.
@@ -258,8 +253,6 @@ def pivoted_root(
     Parameters
     ----------
     K : float64 array, shape (m, m), positive semi-definite
-    tolerance : float or None
-        If given, p are all points and L is :func:`inverse_root` by this share of the largest eigenvalue.
     precision : float
         Relative rounding error of the kernel values to be multiplied by L. The
         factorisation stops when what is left of every diagonal value is at most t, with
@@ -277,15 +270,13 @@ def pivoted_root(
     -------
     p : int array, shape (rank,)
         In descending order of pivots.
-    L : float64 array, shape (rank, rank), lower triangular; (rank, m) with a tolerance
+    L : float64 array, shape (rank, rank), lower triangular
 
     Raises
     ------
     InputError
         If K has values that are not finite, or no positive diagonal value.
     """
-    if tolerance is not None:
-        return np.arange(len(K)), inverse_root(K, tolerance, precision)
     _check_finite(K)
     m = len(K)
     share = max(precision / 2 * np.sqrt(m), m * np.finfo(np.float64).eps)

@@ -250,7 +250,7 @@ class Layer(Component):
             lengths = np.linalg.norm(chosen.astype(np.float64), axis=1, keepdims=True)
             templates = chosen / np.maximum(lengths, np.finfo(float).tiny)
             if isinstance(kernel, Kernel):
-                self.linear_ = inverse_root(kernel.gram(templates), None, torch.finfo(units.dtype).eps)
+                self.linear_ = inverse_root(kernel.gram(templates), torch.finfo(units.dtype).eps)
         self.templates_ = np.stack([self.features_.augmented(moved) for moved in self._moved(templates)])
 
     def _fitted_kernel(self, units: Tensor) -> Any:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 Padding = Literal["none", "zero", "edge", "reflect", "wrap"]
-
-PADDINGS: tuple[Padding, ...] = get_args(Padding)
 
 
 @dataclass(frozen=True)

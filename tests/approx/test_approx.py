@@ -14,13 +14,14 @@ import orbit
 from orbit import registry
 from orbit.approx import AveragedMap, Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.approx.frequencies import MonteCarlo
-from orbit.approx.landmarks import Uniform
 from orbit.approx.raw_points import _Coordinates
 from orbit.core.errors import InputError, ParameterError
+from orbit.core.linalg import inverse_root
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Permutation, ProductGroup, Rotation
 from orbit.kernels import CurlFree, Gaussian, Polynomial
+from orbit.kernels.landmarks import Uniform
 from orbit.learners import RidgeClassifier
 from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
@@ -189,13 +190,13 @@ def test_nystrom_with_all_orbit_points_is_exact(rng, group, q):
     X, r = signals(rng, 6, (3, 8)), 8
     orb = Orbit(group, q, size=r)
     kernel = Gaussian(0.6)
-    everything = Nystrom(kernel, orb, 6 * r, Uniform("orbit"), rank_tolerance=0.0, random_state=0).fit(X)
+    everything = Nystrom(kernel, orb, 6 * r, Uniform("orbit"), random_state=0).fit(X)
     assert everything.landmarks_.shape == (6 * r, 24)
     assert np.linalg.cond(kernel.gram(everything.landmarks_)) < 1e6
     exact = Exact(kernel, orb).fit(X).gram(X)
     features = everything.transform(X)
     np.testing.assert_allclose(features @ features.T, exact, atol=1e-9)
-    half = Nystrom(kernel, orb, 3 * r, Uniform("orbit"), rank_tolerance=0.0, random_state=0).fit_transform(X)
+    half = Nystrom(kernel, orb, 3 * r, Uniform("orbit"), random_state=0).fit_transform(X)
     assert np.abs(half @ half.T - exact).max() > 1e-3, "with half of them it is not"
 
 
@@ -222,14 +223,14 @@ def test_nystrom_error_falls_with_landmarks_and_is_one_sided(rng):
 
 def test_nystrom_of_singular_gram(rng):
     """Copies of points add no rank, and no infinities (as scikit-learn's test_nystroem_singular_kernel)."""
-    X = rng.standard_normal((6, 4))
-    copies = np.vstack([X, X, X])
-    fitted = Nystrom(Gaussian(1.0), n_components=18, random_state=0).fit(copies)
-    assert fitted.landmarks_.shape == (6, 4)
-    assert fitted.normalization_.shape == (6, 6)
-    assert len(np.unique(fitted.landmarks_, axis=0)) == 6
-    features = fitted.transform(X)
-    np.testing.assert_allclose(features @ features.T, Gaussian(1.0).gram(X), atol=1e-9)
+    points = rng.standard_normal((6, 4))
+    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-4)):
+        X = points.astype(dtype)
+        fitted = Nystrom(Gaussian(1.0), n_components=18, random_state=0).fit(np.vstack([X, X, X]))
+        assert fitted.normalization_.shape == (6, 6)
+        assert len(np.unique(fitted.landmarks_, axis=0)) == 6
+        features = fitted.transform(X).astype(np.float64)
+        np.testing.assert_allclose(features @ features.T, Gaussian(1.0).gram(X.astype(np.float64)), atol=tolerance)
 
 
 def test_nystrom_of_a_smooth_kernel_has_few_features(rng):
@@ -246,37 +247,18 @@ def test_nystrom_of_a_smooth_kernel_has_few_features(rng):
 
 def test_float32_nystrom_is_as_accurate_by_pivots_as_by_eigenvalues(rng):
     """Pivots average rounding errors over fewer kernel values: their mean is larger, up to float32 rounding."""
-    errors = {}
+    errors: dict[str, list[np.ndarray]] = {"pivots": [], "eigenvalues": []}
     for _ in range(5):
         X, others = np.split(rng.standard_normal((700, 5)).astype(np.float32), [500])
         kernel = Gaussian(6.0)
-        K, exact = kernel.gram(X), kernel.gram(others)
-        share = np.finfo(np.float32).eps * np.sqrt(500) / np.linalg.eigvalsh(K)[-1]
-        for tolerance in (None, share):
-            features = Nystrom(kernel, n_components=500, rank_tolerance=tolerance, random_state=0).fit(X)
-            psi = features.transform(others).astype(np.float64)
-            errors.setdefault(tolerance is None, []).append(np.abs(psi @ psi.T - exact))
+        root = inverse_root(kernel.gram(X), float(np.finfo(np.float32).eps)).astype(np.float32)
+        of_pivots = Nystrom(kernel, n_components=500, random_state=0).fit(X).transform(others)
+        for name, psi in (("pivots", of_pivots), ("eigenvalues", kernel.gram(others, X) @ root.T)):
             assert psi.shape[1] < 200
-    pivoted, eigen = np.array(errors[True]), np.array(errors[False])
+            errors[name].append(np.abs(np.float64(psi) @ np.float64(psi).T - kernel.gram(others)))
+    pivoted, eigen = (np.array(each) for each in errors.values())
     assert pivoted.max((1, 2)).mean() < 2 * eigen.max((1, 2)).mean()
     assert pivoted.mean() < eigen.mean() + 4 * np.finfo(np.float32).eps
-
-
-def test_rank_tolerance_keeps_no_rounding_of_float32(rng):
-    X = rng.standard_normal((10, 3)).astype(np.float32)
-    X[5:] = X[:5]
-    expected = Gaussian(2.0).gram(X.astype(np.float64))
-    for tolerance in (0.0, 1e-18, None):
-        features = Nystrom(Gaussian(2.0), rank_tolerance=tolerance, random_state=0).fit_transform(X).astype(np.float64)
-        np.testing.assert_allclose(features @ features.T, expected, atol=1e-4)
-
-
-def test_rank_tolerance_drops_small_eigenvalues(rng):
-    X = rng.standard_normal((30, 2))
-    values = np.linalg.eigvalsh(Gaussian(1.0).gram(X))
-    for share in (1e-1, 1e-3):
-        fitted = Nystrom(Gaussian(1.0), n_components=30, rank_tolerance=share, random_state=0).fit(X)
-        assert fitted.transform(X).shape == (30, int(np.sum(values > share * values.max())))
 
 
 # ---- the exact kernel ------------------------------------------------------------------------------------------------
@@ -320,7 +302,7 @@ def test_exact_features_of_float32_points_have_float32_accuracy(rng):
 @pytest.mark.parametrize(
     ("feature_map", "message"),
     [
-        (Nystrom(rank_tolerance=-1.0), "approx.rank_tolerance: expected a finite number >= 0 or null, found -1.0"),
+        (Nystrom(n_components=0), "approx.n_components: expected an integer >= 1, found 0"),
         (Exact(engine=Engine(memory=0)), "engine.memory: expected a finite number > 0 and <= 1e+06, found 0"),
         (Nystrom(orbit=Orbit(size=0)), "orbit.size: expected an integer >= 1 or null, found 0"),
         (Nystrom(landmarks=Uniform("nowhere")), "landmarks.source: expected one of 'data', 'orbit', found 'nowhere'"),
@@ -482,12 +464,9 @@ def test_equivariant_features_of_points_of_one_orbit_are_their_own():
 
 
 @pytest.mark.parametrize("rows", [1, 5, 8, 1024])
-@pytest.mark.parametrize("tolerance", [None, 1e-9])
-def test_the_linear_map_of_nystrom_features_is_multiplied_in_blocks(rng, monkeypatch, rows, tolerance):
+def test_the_linear_map_of_nystrom_features_is_multiplied_in_blocks(rng, monkeypatch, rows):
     monkeypatch.setattr("orbit.approx.kernel_sums._LINEAR_ROWS", rows)
     X = rng.standard_normal((30, 4))
-    phi = Nystrom(Gaussian(1.5), n_components=13, rank_tolerance=tolerance, random_state=0).fit(X)
+    phi = Nystrom(Gaussian(1.5), n_components=13, random_state=0).fit(X)
     expected = phi.kernel_.gram(X, phi.landmarks_) @ phi.normalization_.T
-    np.testing.assert_allclose(phi.transform(X), expected, atol=1e-10)
-    phi.set_params(rank_tolerance=1e-9 if tolerance is None else None)
     np.testing.assert_allclose(phi.transform(X), expected, atol=1e-10)

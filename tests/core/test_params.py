@@ -198,7 +198,7 @@ def test_no_constructor_means_no_parameters():
 def test_configuration_fields_exclude_parts_and_seeds():
     assert {"kernel", "random_state"}.isdisjoint(config_fields(Example))
     from_library = config_fields(orbit.get("approx", "nystrom"))
-    assert set(from_library) == {"n_components", "rank_tolerance"}
+    assert set(from_library) == {"n_components"}
     assert set(config_fields(orbit.get("distribution", "uniform"))) == {"low", "high", "unit"}
     assert describe(config_fields(Example)["parts"].annotation) == "a list, each item a mapping or null"
     for name, field in config_fields(Example).items():

@@ -11,12 +11,12 @@ import torch
 import orbit
 from orbit import Engine, Orbit
 from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.approx.landmarks import KMeans, Uniform
 from orbit.core.errors import InputError
 from orbit.distributions import VonMises
 from orbit.encoders import Gradients, Layer, NoEncoder, Patches
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
+from orbit.kernels.landmarks import KMeans, Uniform
 from orbit.testing.samples import smooth_images
 
 PATCHES = Patches([Layer(size=3, n_components=6)])
@@ -59,7 +59,7 @@ def test_exact_is_the_kernel_of_encoded_orbit_points(encoder, images):
 
 def test_nystrom_with_all_orbit_points_is_exact(images):
     parts = {"encoder": PATCHES, "random_state": 0}
-    nystrom = Nystrom(Gaussian(0.5), turns(), 60, Uniform("orbit"), rank_tolerance=0.0, **parts).fit(images)
+    nystrom = Nystrom(Gaussian(0.5), turns(), 60, Uniform("orbit"), **parts).fit(images)
     psi = nystrom.transform(images)
     np.testing.assert_allclose(psi @ psi.T, encoded_kernel(nystrom, images, images), atol=1e-7)
 
