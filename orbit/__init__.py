@@ -117,6 +117,5 @@ def __dir__() -> list[str]:
 
 def _classes(package: str) -> dict[str, type]:
     """The public classes of a package by name."""
-    module = importlib.import_module(f"orbit.{package}")
-    public = {name: getattr(module, name) for name in module.__all__ if name not in _TWICE}
-    return {name: found for name, found in public.items() if isinstance(found, type)}
+    public = vars(importlib.import_module(f"orbit.{package}"))
+    return {name: found for name, found in public.items() if isinstance(found, type) and name not in _TWICE}

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import quickly_composed
-from hypothesis import HealthCheck, Phase, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, assume, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 from omegaconf import OmegaConf
 from sklearn.base import clone

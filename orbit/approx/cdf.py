@@ -22,7 +22,7 @@ from orbit.approx.bins import (
     uniform_thresholds,
 )
 from orbit.approx.frequencies import Automatic, Frequencies
-from orbit.approx.landmarks import Uniform, select
+from orbit.approx.landmarks import select
 from orbit.approx.sketch import CountSketch
 from orbit.core.errors import InputError
 from orbit.core.linalg import polar
@@ -34,6 +34,7 @@ from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Encode
 from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, cdf_theory
+from orbit.kernels.landmarks import Uniform
 from orbit.orbits import Orbit
 from orbit.registry import register
 from orbit.representations import scale

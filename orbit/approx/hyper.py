@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from orbit.approx.base import FeatureMap
 from orbit.approx.evidence import EvidenceChoice
 from orbit.approx.frequencies import Frequencies
-from orbit.approx.landmarks import Landmarks
 from orbit.approx.nystrom import Nystrom
 from orbit.approx.rf import RandomFourier
 from orbit.approx.scales import ScaleChoice
@@ -22,6 +21,7 @@ from orbit.core.params import Lengthscale, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.kernels import Gaussian
+from orbit.kernels.landmarks import Landmarks
 from orbit.registry import available, build, register
 from orbit.solvers.structure import StructuredFeatures, unpacked
 

@@ -8,10 +8,8 @@ import torch
 from orbit.engine import Engine
 from orbit.engine.embedding import Encode, flatten
 from orbit.kernels import Kernel
-from orbit.kernels.landmarks import KMeans, Landmarks, Leverage, RPCholesky, Uniform
+from orbit.kernels.landmarks import Landmarks
 from orbit.orbits import Orbit
-
-__all__ = ["KMeans", "Landmarks", "Leverage", "RPCholesky", "Uniform", "select"]
 
 
 def select(

@@ -25,9 +25,7 @@ import torch
 from torch import distributed
 
 from orbit.core.errors import InputError
-from orbit.core.ranks import ProcessLostError, ShareDone
-from orbit.core.ranks import rank as rank  # part of this module's interface
-from orbit.core.ranks import world_size as world_size
+from orbit.core.ranks import ProcessLostError, ShareDone, rank as rank, world_size as world_size
 
 
 @contextlib.contextmanager

@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit.approx import Nystrom
-from orbit.approx.landmarks import KMeans, Leverage, RPCholesky
 from orbit.engine import Engine
 from orbit.kernels import ArcCos, Gaussian, Laplacian, Polynomial, landmarks
+from orbit.kernels.landmarks import KMeans, Leverage, RPCholesky
 from orbit.orbits import Orbit
 from orbit.testing import LandmarksContract
 

@@ -13,8 +13,7 @@ import torch
 from orbit.approx import RandomFourier
 from orbit.core.errors import ParameterError
 from orbit.distributions import VonMises
-from orbit.engine import Engine, direct
-from orbit.engine import memory as engine_memory
+from orbit.engine import Engine, direct, memory as engine_memory
 from orbit.engine.embedding import Embedding, Scratch
 from orbit.engine.strategy import Task
 from orbit.groups import Rotation

@@ -7,8 +7,7 @@ import pytest
 from live_bytes import LiveBytes
 
 from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.engine import Engine
-from orbit.engine import memory as engine_memory
+from orbit.engine import Engine, memory as engine_memory
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit

@@ -9,8 +9,7 @@ from live_bytes import LiveBytes
 
 from orbit.approx import Nystrom, RandomFourier
 from orbit.distributions import NoisySort
-from orbit.engine import Engine
-from orbit.engine import direct as direct_module
+from orbit.engine import Engine, direct as direct_module
 from orbit.engine.embedding import Embedding
 from orbit.engine.nonzero_columns import NonzeroColumns
 from orbit.groups import Permutation

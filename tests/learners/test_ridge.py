@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
-from sklearn.linear_model import Ridge, RidgeClassifierCV, RidgeCV
-from sklearn.linear_model import RidgeClassifier as SklearnRidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier as SklearnRidgeClassifier, RidgeClassifierCV, RidgeCV
 
 from orbit.core.random import hold_out
 from orbit.learners import GaussianProcess, NeighborsRegressor, RidgeClassifier, RidgeRegressor

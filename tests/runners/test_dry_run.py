@@ -7,12 +7,10 @@ import pytest
 from command_line import SMALL, composed, folders, quickly_composed
 
 from runners.config.plan import plan
-from runners.experiments import estimate as estimates
-from runners.experiments import fitting, selection
+from runners.experiments import estimate as estimates, fitting, selection
 from runners.experiments.estimate import Measurements
 from runners.experiments.fitting import fit_and_score
-from runners.job import estimate as lines
-from runners.job import memory as fits
+from runners.job import estimate as lines, memory as fits
 from runners.job.estimate import Estimate, report
 from runners.job.job import Stopwatch
 from runners.tracking.record import RunFolder

@@ -8,8 +8,7 @@ from command_line import SMALL, composed, folders
 from scipy import stats
 
 from runners.config.plan import plan
-from runners.experiments import fit
-from runners.experiments import without_group as checked
+from runners.experiments import fit, without_group as checked
 from runners.experiments.without_group import without_group
 from runners.measure.metrics import paired_test, paired_values_test
 from runners.tracking.record import Record, RunFolder

@@ -30,8 +30,7 @@ from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
 from runners.job.job import Stopwatch
 from runners.measure import figures
-from runners.measure.figures import error_rows
-from runners.measure.figures import importance as importance_figure
+from runners.measure.figures import error_rows, importance as importance_figure
 from runners.tracking.record import RunFolder
 
 TABLE = ("dataset=table", "dataset.path=mine.csv", "group=identity", "approx=points", "runner.save_model=false")
