@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import orbit
 from orbit.core.errors import InputError
@@ -100,3 +101,53 @@ class ComponentContract:
         name = self.create().name
         with pytest.raises(InputError, match=f"{self.kind}={name} has no parameter 'nonsense'"):
             orbit.build(self.kind, name, nonsense=1)
+
+
+class TransformerContract(ComponentContract):
+    """A scikit-learn transformer that keeps precision and maps each point on its own once fitted.
+
+    A subclass supplies the fixture ``X`` of points.
+
+    Attributes
+    ----------
+    rounding : largest absolute difference of points that are mapped one by one
+    """
+
+    rounding: ClassVar[float] = 1e-12
+
+    def fitted(self, X: np.ndarray) -> Any:
+        return self.create().fit(X)
+
+    @pytest.mark.parametrize("dtype", FLOATS)
+    def test_precision_is_kept(self, X, dtype):
+        assert self.create().fit_transform(X.astype(dtype)).dtype == dtype
+
+    def test_points_are_mapped_one_by_one(self, X):
+        fitted = self.fitted(X)
+        whole = fitted.transform(X)
+        assert len(whole) == len(X)
+        np.testing.assert_allclose(np.concatenate([fitted.transform(x[None]) for x in X]), whole, atol=self.rounding)
+        np.testing.assert_allclose(fitted.transform(X[::-1])[::-1], whole, atol=self.rounding)
+
+    def test_input_is_not_modified(self, X):
+        X.flags.writeable = False
+        before = X.copy()
+        with no_warnings():
+            self.fitted(X).transform(X)
+        np.testing.assert_array_equal(X, before)
+
+    def test_transform_before_fit_is_refused(self, X):
+        with pytest.raises(NotFittedError):
+            self.create().transform(X)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_values_that_are_not_finite_are_refused(self, X, bad):
+        fitted = self.create().fit(X)
+        X.flat[4] = bad
+        for call in (self.create().fit, fitted.transform):
+            with pytest.raises(ValueError, match=r"NaN|infinity"):
+                call(X)
+
+    def test_fitted_component_pickles(self, X):
+        fitted = self.fitted(X)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).transform(X), fitted.transform(X))

@@ -94,10 +94,3 @@ def landmark_columns(points, weights: np.ndarray, landmarks: np.ndarray, lengths
             for i, w in enumerate(weights):
                 out[a, j] += w * gaussian(points[i, a], z, lengthscale)
     return out
-
-
-def nystrom_gram(points, weights: np.ndarray, landmarks: np.ndarray, lengthscale: float) -> np.ndarray:
-    """C K_ZZ^+ C^T, the inner products of Nyström features, which do not depend on the choice of the root."""
-    columns = landmark_columns(points, weights, landmarks, lengthscale)
-    K = np.array([[gaussian(a, b, lengthscale) for b in landmarks] for a in landmarks])
-    return columns @ np.linalg.solve(K, columns.T)

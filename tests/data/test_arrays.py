@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -20,30 +19,22 @@ from orbit.testing import DatasetContract
 
 
 class TestArrays(DatasetContract):
-    sizes = (45, 15)
-    path: str | None = None
+    component, sizes = Arrays, (45, 15)
 
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path):
-        self.path = str(tmp_path / "mine.npz")
-        np.savez(self.path, X=np.random.default_rng(0).random((60, 3, 4)), y=np.arange(60) % 3)
-
-    def create(self, **params):
-        return Arrays(self.path, **params)
+        self.params = {"path": str(tmp_path / "mine.npz")}
+        np.savez(tmp_path / "mine.npz", X=np.random.default_rng(0).random((60, 3, 4)), y=np.arange(60) % 3)
 
 
 class TestArraysOfNpyFiles(DatasetContract):
-    sizes = (45, 15)
-    paths: Mapping[str, str] = {}
+    component, sizes = Arrays, (45, 15)
 
     @pytest.fixture(autouse=True)
     def _files(self, tmp_path):
-        self.paths = {"path": str(tmp_path / "X.npy"), "y_path": str(tmp_path / "y.npy")}
-        np.save(self.paths["path"], np.random.default_rng(0).integers(0, 256, (60, 3, 4)).astype(np.uint8))
-        np.save(self.paths["y_path"], np.arange(60) % 3)
-
-    def create(self, **params):
-        return Arrays(**self.paths, **params)
+        self.params = {"path": str(tmp_path / "X.npy"), "y_path": str(tmp_path / "y.npy")}
+        np.save(tmp_path / "X.npy", np.random.default_rng(0).integers(0, 256, (60, 3, 4)).astype(np.uint8))
+        np.save(tmp_path / "y.npy", np.arange(60) % 3)
 
     def test_points_are_left_in_the_file_on_request(self):
         held, left = self.create().load(0), self.create().load(0, lazy=True)

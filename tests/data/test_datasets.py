@@ -106,8 +106,7 @@ def test_xperm_has_two_targets(targets):
 
 
 class TestMNISTLocal(DatasetContract):
-    component = MNISTLocal
-    sizes = (40, 20)
+    component, sizes = MNISTLocal, (40, 20)
 
     @pytest.fixture(autouse=True)
     def _files(self, tmp_path, monkeypatch):

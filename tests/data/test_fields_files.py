@@ -46,15 +46,11 @@ def write(content: xarray.Dataset, path: Path) -> str:
 
 
 class TestFields(DatasetContract):
-    sizes = (22, 8)
-    path: str | None = None
+    component, sizes = Fields, (22, 8)
 
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path):
-        self.path = write(weather(), tmp_path / "weather.nc")
-
-    def create(self, **params):
-        return Fields(self.path, target="height", **params)
+        self.params = {"path": write(weather(), tmp_path / "weather.nc"), "target": "height"}
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".cdf", ".h5", ".zarr"])

@@ -24,16 +24,12 @@ from orbit.testing import DatasetContract
 
 
 class TestImages(DatasetContract):
-    sizes = (30, 10)
-    path: str | None = None
+    component, sizes = Images, (30, 10)
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path):
         draw_classes(tmp_path / "zoo")
-        self.path = str(tmp_path / "zoo")
-
-    def create(self, **params):
-        return Images(self.path, **params)
+        self.params = {"path": str(tmp_path / "zoo")}
 
 
 @pytest.mark.parametrize(("channels", "shape"), [("grey", (6, 8)), ("rgb", (6, 8, 3))])

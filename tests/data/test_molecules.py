@@ -32,16 +32,12 @@ def molecules(count: int = 32) -> list[ase.Atoms]:
 
 
 class TestMolecules(DatasetContract):
-    sizes = (24, 8)
-    path: str | None = None
+    component, sizes = Molecules, (24, 8)
 
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path):
         ase.io.write(tmp_path / "all.extxyz", molecules())
-        self.path = str(tmp_path / "all.extxyz")
-
-    def create(self, **params):
-        return Molecules(self.path, target="heat", **params)
+        self.params = {"path": str(tmp_path / "all.extxyz"), "target": "heat"}
 
 
 def matrix_of(atoms: ase.Atoms) -> np.ndarray:

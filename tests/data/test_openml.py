@@ -62,16 +62,12 @@ def _no_network(monkeypatch):
 
 
 class TestOpenML(DatasetContract):
-    sizes = (24, 8)
-    root: str | None = None
+    component, sizes = OpenML, (24, 8)
 
     @pytest.fixture(autouse=True)
     def _copy(self, tmp_path):
         keep(tmp_path)
-        self.root = str(tmp_path)
-
-    def create(self, **params):
-        return OpenML(data_id=7, root=self.root, **params)
+        self.params = {"data_id": 7, "root": str(tmp_path)}
 
     def test_columns_are_numbers_and_categories_of_the_target_that_openml_names(self, tmp_path):
         data = self.create().load(0)

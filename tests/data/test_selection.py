@@ -30,8 +30,7 @@ from runners.tracking.record import RunFolder
 
 
 class TestNone(SelectionContract):
-    def create(self):
-        return NoSelection()
+    component = NoSelection
 
 
 class TestKFolds(SplittingContract):

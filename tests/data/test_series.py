@@ -48,15 +48,11 @@ def everything(path: str, **params) -> tuple[np.ndarray, np.ndarray]:
 
 
 class TestSeries(DatasetContract):
-    sizes = (12, 8)
-    path: str | None = None
+    component, sizes = Series, (12, 8)
 
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path):
-        self.path = str(pair(tmp_path))
-
-    def create(self, **params):
-        return Series(self.path, **params)
+        self.params = {"path": str(pair(tmp_path))}
 
 
 @pytest.mark.parametrize("place", ["", "Made_TRAIN.ts"])

@@ -35,36 +35,25 @@ QUIET = ("engine.progress=false", "runner.save_model=false")
 
 
 class TestNpyShards(DatasetContract):
-    sizes = (45, 15)
-    folder = Path()
+    component, sizes = Shards, (45, 15)
 
     @pytest.fixture(autouse=True)
     def _parts(self, tmp_path):
-        self.folder = tmp_path
+        self.params = {"path": str(tmp_path / "X"), "y_path": str(tmp_path / "y")}
         npy_shards(tmp_path, np.random.default_rng(0).random((60, 3, 4)), np.arange(60) % 3, (7, 33, 20))
-
-    def create(self, **params):
-        return Shards(str(self.folder / "X"), y_path=str(self.folder / "y"), **params)
 
 
 class TestParquetShards(DatasetContract):
-    sizes = (45, 15)
-    folder = Path()
+    component, sizes = Shards, (45, 15)
 
     @pytest.fixture(autouse=True)
     def _parts(self, tmp_path):
-        self.folder = tmp_path
+        self.params = {"path": f"file://{tmp_path}", "target": "kind"}
         rng = np.random.default_rng(0)
         for part, n in enumerate((7, 33, 20)):
-            columns = {
-                "a": rng.random(n),
-                "b": rng.integers(0, 9, n),
-                "kind": np.array(["owl", "cat"])[np.arange(n) % 2],
-            }
+            kind = np.array(["owl", "cat"])[np.arange(n) % 2]
+            columns = {"a": rng.random(n), "b": rng.integers(0, 9, n), "kind": kind}
             pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet", row_group_size=8)
-
-    def create(self, **params):
-        return Shards(f"file://{self.folder}", target="kind", **params)
 
 
 @pytest.fixture

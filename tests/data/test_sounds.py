@@ -36,16 +36,12 @@ def record_classes(folder: Path, count: int = 8) -> None:
 
 
 class TestSounds(DatasetContract):
-    sizes = (24, 8)
-    path: str | None = None
+    component, sizes = Sounds, (24, 8)
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path):
         record_classes(tmp_path / "tones", 16)
-        self.path = str(tmp_path / "tones")
-
-    def create(self, **params):
-        return Sounds(self.path, **params)
+        self.params = {"path": str(tmp_path / "tones")}
 
 
 def test_the_pitch_is_the_row_of_a_spectrogram(tmp_path):

@@ -19,15 +19,11 @@ from orbit.testing import DatasetContract
 
 
 class TestTable(DatasetContract):
-    sizes = (30, 10)
-    path: str | None = None
+    component, sizes = Table, (30, 10)
 
     @pytest.fixture(autouse=True)
     def _file(self, save):
-        self.path = save(frame())
-
-    def create(self, **params):
-        return Table(self.path, target="kind", features=FEATURES, **params)
+        self.params = {"path": save(frame()), "target": "kind", "features": FEATURES}
 
 
 def test_settings_after_the_features_are_given_by_name():
@@ -244,23 +240,17 @@ def with_patients(n: int = 60) -> pd.DataFrame:
 
 
 class TestTableOfGroups(DatasetContract):
-    sizes = (45, 15)
-    path: str | None = None
+    component, sizes = Table, (45, 15)
 
     @pytest.fixture(autouse=True)
     def _file(self, save):
-        self.path = save(with_patients())
-
-    def create(self, **params):
-        features = ["height", "kind"]
-        return Table(self.path, target="legs", features=features, categories="onehot", group_column="patient", **params)
+        columns = {"target": "legs", "features": ["height", "kind"], "group_column": "patient"}
+        self.params = {"path": save(with_patients()), "categories": "onehot", **columns}
 
     def test_task_and_representation_are_as_declared(self):
         """Classes of the test part may all be in other groups than those of the training part."""
         data = self.create(task="regression").load(0)
         orbit.build("representation", self.component.default_representation["name"]).fit(data.X_train)
-
-    component = Table
 
 
 @pytest.mark.parametrize("seed", range(4))

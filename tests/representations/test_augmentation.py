@@ -16,13 +16,11 @@ from orbit.testing import AugmentationContract
 
 
 class TestNoAugmentation(AugmentationContract):
-    def create(self):
-        return NoAugmentation()
+    component = NoAugmentation
 
 
 class TestImageAugmentation(AugmentationContract):
-    def create(self):
-        return ImageAugmentation(shift=2)
+    component, params = ImageAugmentation, {"shift": 2}
 
 
 STILL = {"shift": 0, "flip": False, "brightness": 0, "contrast": 0, "saturation": 0}

@@ -15,17 +15,13 @@ from orbit.testing.samples import smooth_images
 
 
 class TestGradients(RepresentationContract):
+    component = Gradients
     shape = (7, 6)
-
-    def create(self):
-        return Gradients()
 
 
 class TestGradientsOfColours(RepresentationContract):
+    component, params = Gradients, {"n_directions": 3, "norm": "mean"}
     shape = (5, 6, 3)
-
-    def create(self):
-        return Gradients(n_directions=3, norm="mean")
 
 
 @pytest.mark.parametrize(("direction", "channel"), [(0, 0), (45, 1), (90, 2), (180, 4), (270, 6)])

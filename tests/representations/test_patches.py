@@ -12,17 +12,13 @@ from orbit.testing import RepresentationContract
 
 
 class TestCrop(RepresentationContract):
+    component, params = Crop, {"size": 4}
     shape = (7, 6)
-
-    def create(self):
-        return Crop(4)
 
 
 class TestPatchPCA(RepresentationContract):
+    component, params = PatchPCA, {"size": 3, "stride": 2, "n_components": 5, "crop": 7}
     shape = (8, 7, 2)
-
-    def create(self):
-        return PatchPCA(size=3, stride=2, n_components=5, crop=7)
 
 
 def test_a_crop_is_the_middle():

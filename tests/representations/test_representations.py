@@ -19,20 +19,16 @@ from orbit.testing.samples import smooth_images
 
 
 class TestRaw(RepresentationContract):
+    component = Raw
     shape = (3, 4, 2)
-
-    def create(self):
-        return Raw()
 
     def test_changes_nothing(self, X):
         np.testing.assert_array_equal(Raw().fit_transform(X), X)
 
 
 class TestUnitNormMean(RepresentationContract):
+    component = UnitNorm
     shape = (4, 5)
-
-    def create(self):
-        return UnitNorm()
 
     def test_mean_norm_of_the_training_points_is_one(self, X):
         fitted = UnitNorm().fit(X)
@@ -41,8 +37,7 @@ class TestUnitNormMean(RepresentationContract):
 
 
 class TestUnitNormEach(RepresentationContract):
-    def create(self):
-        return UnitNorm("each")
+    component, params = UnitNorm, {"norm": "each"}
 
     def test_every_norm_is_one(self, X):
         np.testing.assert_allclose(np.linalg.norm(UnitNorm("each").fit_transform(X), axis=1), 1)
@@ -52,10 +47,8 @@ class TestUnitNormEach(RepresentationContract):
 
 
 class TestOutline(RepresentationContract):
+    component, params = Outline, {"n_points": 9}
     shape = (6, 5)
-
-    def create(self):
-        return Outline(n_points=9)
 
     @pytest.mark.parametrize("axes", [2, 3])
     @pytest.mark.parametrize("n_points", [7, 20, 2000])
@@ -81,10 +74,8 @@ class TestOutline(RepresentationContract):
 
 
 class TestCentre(RepresentationContract):
+    component = Centre
     shape = (6, 3)
-
-    def create(self):
-        return Centre()
 
     def test_clouds_are_centred_and_shifts_change_nothing(self, X, rng):
         centred = Centre().fit_transform(X)
@@ -102,8 +93,7 @@ class TestCentre(RepresentationContract):
 
 
 class TestStandardize(RepresentationContract):
-    def create(self):
-        return Standardize()
+    component = Standardize
 
     def test_is_scikit_learns(self, X):
         X = X * [1.0, 10, 0.1, 5, 1e3] + [0, 1, 2, -3, 1e4]
@@ -129,24 +119,18 @@ class TestStandardize(RepresentationContract):
 
 
 class TestPolar(RepresentationContract):
+    component = Polar
     shape = (9, 9)
-
-    def create(self):
-        return Polar()
 
 
 class TestPolarOfWideImages(RepresentationContract):
+    component, params = Polar, {"n_radii": 5, "n_angles": 9, "norm": "each"}
     shape = (8, 12)
-
-    def create(self):
-        return Polar(n_radii=5, n_angles=9, norm="each")
 
 
 class TestCoulomb(RepresentationContract):
+    component, params = Coulomb, {"order": "sorted"}
     shape = (5, 5)
-
-    def create(self):
-        return Coulomb("sorted")
 
     @pytest.fixture
     def X(self, rng):
@@ -155,10 +139,8 @@ class TestCoulomb(RepresentationContract):
 
 
 class TestBagOfBonds(RepresentationContract):
+    component = BagOfBonds
     shape = (5, 5)
-
-    def create(self):
-        return BagOfBonds()
 
     @pytest.fixture
     def X(self, rng):
@@ -166,10 +148,8 @@ class TestBagOfBonds(RepresentationContract):
 
 
 class TestManyBody(RepresentationContract):
+    component, params = ManyBody, {"unit": "angstrom"}
     shape = (5, 5)
-
-    def create(self):
-        return ManyBody(unit="angstrom")
 
     @pytest.fixture
     def X(self, rng):
@@ -177,10 +157,8 @@ class TestManyBody(RepresentationContract):
 
 
 class TestBag(RepresentationContract):
+    component = Bag
     shape = (5, 3)
-
-    def create(self):
-        return Bag()
 
 
 # ---- polar -----------------------------------------------------------------------------------------------------------
