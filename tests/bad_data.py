@@ -179,7 +179,7 @@ DATA: list[Case] = [
             (
                 arrays(y=X, Xt=X[:5], yt=yt),
                 *TEST,
-                f"training targets have shape (40, 3), test targets {yt.shape}; they must agree",
+                f"training targets have shape (3,), test targets {yt.shape[1:]}; they must agree",
             )
             for yt in (X[:5, :2], X[:5, 0])
         ),

@@ -1,49 +1,21 @@
 """Data sets. See :class:`orbit.data.base.Loader` for the interface."""
 
-from orbit.data import validation
-from orbit.data.arrays import Arrays
-from orbit.data.base import Dataset, Loader, Points
-from orbit.data.cifar10 import CIFAR10
-from orbit.data.digits import Digits, RotatedDigits
-from orbit.data.fields import Fields
-from orbit.data.images import Images
-from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
-from orbit.data.molecules import Molecules
-from orbit.data.multi_output import LowRankMultitask, VectorField
-from orbit.data.openml import OpenML
-from orbit.data.qm7 import QM7
-from orbit.data.series import Series
-from orbit.data.shapes import Shapes
-from orbit.data.shards import Shards
-from orbit.data.sounds import Sounds
-from orbit.data.spoken_digits import SpokenDigits
-from orbit.data.table import Table
-from orbit.data.xperm import XPerm
-
-__all__ = [
-    "CIFAR10",
-    "MNIST",
-    "QM7",
-    "Arrays",
-    "Dataset",
-    "Digits",
-    "Fields",
-    "Images",
-    "Loader",
-    "LowRankMultitask",
-    "MNISTLocal",
-    "Molecules",
-    "OpenML",
-    "Points",
-    "RotatedDigits",
-    "RotatedMNIST",
-    "Series",
-    "Shapes",
-    "Shards",
-    "Sounds",
-    "SpokenDigits",
-    "Table",
-    "VectorField",
-    "XPerm",
-    "validation",
-]
+from orbit.data import validation as validation
+from orbit.data.arrays import Arrays as Arrays
+from orbit.data.base import Dataset as Dataset, Loader as Loader, Points as Points
+from orbit.data.cifar10 import CIFAR10 as CIFAR10
+from orbit.data.digits import Digits as Digits, RotatedDigits as RotatedDigits
+from orbit.data.fields import Fields as Fields
+from orbit.data.images import Images as Images
+from orbit.data.mnist import MNIST as MNIST, MNISTLocal as MNISTLocal, RotatedMNIST as RotatedMNIST
+from orbit.data.molecules import Molecules as Molecules
+from orbit.data.multi_output import LowRankMultitask as LowRankMultitask, VectorField as VectorField
+from orbit.data.openml import OpenML as OpenML
+from orbit.data.qm7 import QM7 as QM7
+from orbit.data.series import Series as Series
+from orbit.data.shapes import Shapes as Shapes
+from orbit.data.shards import Shards as Shards
+from orbit.data.sounds import Sounds as Sounds
+from orbit.data.spoken_digits import SpokenDigits as SpokenDigits
+from orbit.data.table import Table as Table
+from orbit.data.xperm import XPerm as XPerm

@@ -83,16 +83,10 @@ class Dataset:
                 f"{self.name} ({self.source}): expected some sample weights above 0 in the training part, "
                 f"all {len(self.sample_weight)} are 0"
             )
-        if self.X_train.shape[1:] != self.X_test.shape[1:]:
-            raise InputError(
-                f"{self.name}: training points have shape {self.X_train.shape[1:]}, "
-                f"test points {self.X_test.shape[1:]}; they must agree"
-            )
-        if self.y_train.shape[1:] != self.y_test.shape[1:]:
-            raise InputError(
-                f"{self.name}: training targets have shape {self.y_train.shape}, test targets {self.y_test.shape}; "
-                "they must agree, except for the number of points"
-            )
+        for what, fitted, tested in (("points", self.X_train, self.X_test), ("targets", self.y_train, self.y_test)):
+            if fitted.shape[1:] != tested.shape[1:]:
+                sizes = f"training {what} have shape {fitted.shape[1:]}, test {what} {tested.shape[1:]}"
+                raise InputError(f"{self.name}: {sizes}; they must agree")
         kinds = self.y_train.dtype.kind, self.y_test.dtype.kind
         if "O" not in kinds and kinds.count("U") == 1:
             raise InputError(

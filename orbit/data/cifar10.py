@@ -69,8 +69,8 @@ class CIFAR10(FileLoader):
         if source.name == _NPZ:
             X_train, y_train, X_test, y_test = _read_npz(source)
         else:
-            read = _folder_reader(source) if source.is_dir() else _archive_reader(source)
-            (X_train, y_train), (X_test, y_test) = _read_batches(read, _TRAIN), _read_batches(read, _TEST)
+            contents = _contents(source)
+            (X_train, y_train), (X_test, y_test) = (_read_batches(source, contents, part) for part in (_TRAIN, _TEST))
         X_train, X_test = X_train / np.float32(255), X_test / np.float32(255)
         return Dataset(self.name, "classification", X_train, y_train, X_test, y_test, f"CIFAR-10, {source.name}")
 
@@ -93,35 +93,23 @@ def _read_npz(path: Path) -> list[np.ndarray]:
     return [arrays["x_train"], labels[0], arrays["x_test"], labels[1]]
 
 
-def _archive_reader(path: Path) -> Any:
-    """Reads members of the archive by name, after its digest has been checked."""
-    members = {}
+def _contents(path: Path) -> dict[str, bytes]:
+    """The files of a folder, or of the archive after its digest has been checked, by name."""
+    if path.is_dir():
+        return {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
     try:
         with tarfile.open(fileobj=io.BytesIO(read_checked(path, ARCHIVE))) as archive:
-            for member in archive:
-                if member.isfile() and (file := archive.extractfile(member)) is not None:
-                    members[Path(member.name).name] = file.read()
+            files = ((member.name, archive.extractfile(member)) for member in archive)
+            return {Path(name).name: file.read() for name, file in files if file is not None}
     except tarfile.TarError as error:
         raise DataFileError(f"{path.absolute()} is corrupt or not an archive. {ARCHIVE.how}") from error
 
-    def read(name: str) -> tuple[str, bytes]:
-        if name not in members:
-            raise DataFileError(f"{path.absolute()} has no member {name}. {ARCHIVE.how}")
-        return f"{path.absolute()}, {name}", members[name]
 
-    return read
-
-
-def _folder_reader(path: Path) -> Any:
-    def read(name: str) -> tuple[str, bytes]:
-        return str((path / name).absolute()), read_checked(path / name, DataFile(name, None, ARCHIVE.how))
-
-    return read
-
-
-def _read_batches(read: Any, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def _read_batches(path: Path, contents: Mapping[str, bytes], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 32, 32, 3) and labels (n,) of batches, concatenated."""
-    batches = [_batch(*read(name)) for name in names]
+    if lacking := [name for name in names if name not in contents]:
+        raise DataFileError(f"{path.absolute()} has no {lacking[0]}. {ARCHIVE.how}")
+    batches = [_batch(f"{path.absolute()}, {name}", contents[name]) for name in names]
     images = np.concatenate([images for images, _ in batches])
     # a row holds the red, then the green, then the blue image
     return images.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), np.concatenate([labels for _, labels in batches])

@@ -125,6 +125,16 @@ def require(frame: pd.DataFrame, columns: Iterable[str], what_to_do: str) -> Non
         raise InputError(f"the table has no column {found}; {what_to_do}{several}")
 
 
+def require_values(frame: pd.DataFrame, columns: Iterable[tuple[str, str]], file: Path) -> None:
+    """Raise ``InputError`` for a column that is missing or has empty entries; ``columns`` are pairs (key, name)."""
+    for key, column in columns:
+        if column not in frame:
+            has = f"{suggestion(column, frame.columns)} It has {', '.join(frame.columns)}"
+            raise InputError(f"dataset.{key}: {file.name} has no column {column!r}{has}")
+        if len(empty := np.flatnonzero(frame[column].isna())):
+            raise InputError(f"dataset.{key}: column {column!r} of {file.name} has no value in row {empty[0] + 1}")
+
+
 def refuse_missing(frame: pd.DataFrame, what_to_do: str) -> None:
     """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
     counts = {name: count for name, count in frame.isna().sum().items() if count}

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from orbit.core.errors import DataFileError, InputError, encodable, located, shortened, suggestion
+from orbit.core.errors import DataFileError, InputError, encodable, located, shortened
 from orbit.core.paths import user_path
 from orbit.core.progress import Progress
 from orbit.core.random import RandomState
@@ -246,7 +246,7 @@ class LabelledFiles(OwnData):
         return Listed(files, y, "classification", np.repeat([*found], [len(labels) for _, labels in found.values()]))
 
     def _of_manifest(self, manifest: Path) -> Listed:
-        from orbit.data.frames import read_table  # here, because pandas takes half a second
+        from orbit.data.frames import read_table, require_values  # here, because pandas takes half a second
 
         targets = names_of(self.target)
         texts = {"file_column": self.file_column, "split_column": self.split_column, "group_column": self.group_column}
@@ -254,14 +254,7 @@ class LabelledFiles(OwnData):
         with located(f"dataset.manifest: {manifest.name}"):
             labels = targets if len(targets) == 1 and self.task != "regression" else []
             table = read_table(manifest, [column for _, column in named], labels, {})
-        for key, column in [*named, *(("target", column) for column in targets)]:
-            if column not in table:
-                has = f"{suggestion(column, table.columns)} It has {', '.join(table.columns)}"
-                raise InputError(f"dataset.{key}: {manifest.name} has no column {column!r}{has}")
-            if len(empty := np.flatnonzero(table[column].isna())):
-                raise InputError(
-                    f"dataset.{key}: column {column!r} of {manifest.name} has no value in row {empty[0] + 1}"
-                )
+        require_values(table, [*named, *(("target", column) for column in targets)], manifest)
         base = manifest.parent if self.path is None else self._folder()
         files = [base / name for name in table[self.file_column]]
         if missing := [file for file in files if not file.is_file()]:

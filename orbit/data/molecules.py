@@ -162,18 +162,17 @@ class Molecules(OwnData):
     def _table(self, path: Path, targets: list[str]) -> pd.DataFrame:
         import pandas as pd  # here, because it takes half a second
 
+        from orbit.data.frames import require_values
+
         table = pd.read_csv(path, dtype={self.file_column: str, self.smiles_column: str})
         if self.file_column not in table and self.smiles_column not in table:
             raise InputError(
                 f"dataset.file_column: {path.name} has no column {self.file_column!r} of paths, nor "
                 f"{self.smiles_column!r} of SMILES (dataset.smiles_column); it has {', '.join(table.columns)}"
             )
-        columns = [(f"{kind}_column", getattr(self, f"{kind}_column")) for kind in ("file", "smiles")]
-        for key, column in [*columns, *(("target", name) for name in targets)]:
-            if column not in table and key == "target":
-                raise InputError(f"dataset.{key}: {path.name} has no column {column!r}{suggestion(column, table)}")
-            if column in table and len(empty := np.flatnonzero(table[column].isna())):
-                raise InputError(f"dataset.{key}: column {column!r} of {path.name} has no value in row {empty[0] + 1}")
+        columns = [("file_column", self.file_column), ("smiles_column", self.smiles_column)]
+        has = [each for each in columns if each[1] in table]
+        require_values(table, [*has, *(("target", name) for name in targets)], path)
         return table
 
     def _of_table(self, table: pd.DataFrame, path: Path) -> tuple[list[Molecule], str]:

@@ -5,8 +5,6 @@ uses nothing but the given points. :mod:`candidates` lists the orbits that are t
 with one, :mod:`search` tries them, :mod:`result` is what it found.
 """
 
-from orbit.discovery.candidates import candidates
-from orbit.discovery.result import Discovery, Trial
-from orbit.discovery.search import discover
-
-__all__ = ["Discovery", "Trial", "candidates", "discover"]
+from orbit.discovery.candidates import candidates as candidates
+from orbit.discovery.result import Discovery as Discovery, Trial as Trial
+from orbit.discovery.search import discover as discover

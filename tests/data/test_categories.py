@@ -50,9 +50,7 @@ def test_the_encoder_is_a_transformer_as_those_of_scikit_learn():
     framed = clone(encoder).set_output(transform="pandas").fit_transform(table)
     assert framed.columns.tolist() == encoder.get_feature_names_out().tolist()
     np.testing.assert_array_equal(framed, encoder.transform(table[WITH_COLOUR[::-1]]))
-    with pytest.raises(
-        InputError, match="expected a data frame with the columns height, colour, legs, size, found ndar"
-    ):
+    with pytest.raises(InputError, match="expected a data frame with the columns height, colour, legs, size, found"):
         encoder.transform(table.to_numpy())
     with pytest.raises(NotFittedError):
         clone(encoder).transform(table)
@@ -63,9 +61,7 @@ def test_names_of_columns_are_compared_as_texts(names):
     table = pd.DataFrame(np.arange(6.0).reshape(3, 2), columns=pd.Index(names, tupleize_cols=False))
     encoder = TableEncoder().fit(table.rename(columns=str))
     np.testing.assert_array_equal(encoder.transform(table), table)
-    with pytest.raises(
-        InputError, match=rf"the table has no column {re.escape(str(names[1]))}.* the model was fitted to"
-    ):
+    with pytest.raises(InputError, match=rf"the table has no column {re.escape(str(names[1]))}.* the model was fitted"):
         encoder.transform(table.iloc[:, :1])
 
 
@@ -111,9 +107,7 @@ def test_truth_values_are_numbers_also_with_missing_ones(save, words, categories
     fed = np.array([words[i % 2] for i in range(40)], dtype=object)
     fed[5] = None
     path = save(pd.DataFrame({"fed": fed, "ill": np.arange(40) % 2}))
-    with pytest.raises(
-        InputError, match=r"^dataset.path: .* has missing values: fed \(1 row\); remove those rows, or impute"
-    ):
+    with pytest.raises(InputError, match=r"^dataset.path: .* has missing values: fed \(1 row\); remove those rows, or"):
         Table(path, target="ill", categories=categories).load(0)
     loader = Table(path, target="ill", missing="median", categories=categories)
     data = loader.load(0)
@@ -167,9 +161,7 @@ def test_numbers_dates_and_names_are_no_categories_unless_the_user_says_so(save,
     )
     with pytest.raises(InputError, match=f"^dataset.path: .*column colour holds {found}.*{advice}"):
         Table(path, **use, categories="onehot").load(0)
-    with pytest.raises(
-        InputError, match="column colour holds .*, expected numbers; .*leave it out with dataset.exclude"
-    ):
+    with pytest.raises(InputError, match="column colour holds .*, expected numbers; .*leave it out with"):
         Table(path, **use).load(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of categories that the training part does not have
@@ -204,13 +196,9 @@ def test_a_thousand_categories_are_the_most(save):
 def test_strings_that_are_rather_numbers_are_no_classes_unless_the_user_says_so(save, values):
     path = save(frame(60).assign(kind=(list(values) * 60)[:60]), sep=";")
     use = {"target": "kind", "features": ["legs"], "separator": ";"}
-    with pytest.raises(
-        InputError, match="column kind holds .*set dataset.task=classification if these are classes, else write"
-    ):
+    with pytest.raises(InputError, match="column kind holds .*set dataset.task=classification if these are classes"):
         Table(path, **use).load(0)
-    with pytest.raises(
-        InputError, match="column kind holds .* in row 0, expected numbers; .*targets of a regression are"
-    ):
+    with pytest.raises(InputError, match="column kind holds .* in row 0, expected numbers; .*targets of a regression"):
         Table(path, **use, task="regression").load(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes that the training part does not have

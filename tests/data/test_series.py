@@ -241,7 +241,5 @@ def test_bundled_series_are_those_of_aeon(name):
         for mine, theirs in zip(found, X, strict=True):
             np.testing.assert_array_equal(mine[: theirs.shape[1]], theirs.T.astype(np.float32))
         assert [each.lower() for each in getattr(data, f"y_{part}")] == y.tolist()
-    with pytest.raises(
-        InputError, match=r"bundled: expected a data set that aeon ships, found 'OSULeef'; did you mean"
-    ):
+    with pytest.raises(InputError, match=r"bundled: expected a data set that aeon ships, found 'OSULeef'; did you"):
         Series(bundled="OSULeef").check_files()

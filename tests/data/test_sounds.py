@@ -112,9 +112,7 @@ def test_new_recordings_are_read_as_those_of_the_model(tmp_path):
 def test_one_recording_much_longer_than_others_is_warned_of(tmp_path):
     record_classes(tmp_path)
     record(tmp_path / "low" / "long.wav", tone(400, 2.0))
-    with pytest.warns(
-        UserWarning, match=r"long\.wav, has 2 s, half of them at most 0\.1\d* s.*set dataset.duration=0\.\d+ to trim"
-    ):
+    with pytest.warns(UserWarning, match=r"long\.wav, has 2 s, half of them at most 0\.1\d* s.*set"):
         Sounds(str(tmp_path), trim=None).load(0)
 
 

@@ -125,9 +125,7 @@ def test_a_column_of_row_numbers_is_warned_of(tmp_path):
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_the_separator_is_asked_for(save, separator):
     path = save(frame(), sep=separator)
-    with pytest.raises(
-        InputError, match="has no column kind.*; set dataset.target, or dataset.separator if .* several$"
-    ):
+    with pytest.raises(InputError, match="has no column kind.*; set dataset.target, or dataset.separator if"):
         Table(path, target="kind", features=FEATURES).load(0)
     for given in [separator, *({"\t": (r"\t", r"\s+")}.get(separator, ()))]:
         assert Table(path, target="kind", features=FEATURES, separator=given).load(0).X_train.shape == (30, 3)

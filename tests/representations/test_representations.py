@@ -406,9 +406,7 @@ def test_a_bag_counts_letters_whatever_their_order(rng):
 
 
 def test_a_bag_needs_rows():
-    with pytest.raises(
-        InputError, match=r"representation=bag takes points of shape .rows, columns., found.* shape \(4,\)"
-    ):
+    with pytest.raises(InputError, match=r"representation=bag takes points of shape .rows, columns., found.* shape"):
         Bag().fit(np.ones((3, 4)))
 
 
