@@ -243,21 +243,22 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 self.kernel_, points, np.asarray(y)[rows], self._each(rule, X)
             )
             return by_evidence
-        n = sample_size(len(X), len(self.orbit_.weights_), X[0].size, not self.encoder_.is_identity)
+        d = X[0].size if self.encoder_.is_identity else self.encoder_.n_outputs_
+        n = sample_size(len(X), len(self.orbit_.weights_), d, not self.encoder_.is_identity)
         rows = np.sort(generator(seed).choice(len(X), n, replace=False))
-        points = X[rows]
-        targets, clusters = np.asarray(y)[rows], None if clusters is None else np.asarray(clusters)[rows]
+        points, targets, clusters = (
+            X[rows],
+            np.asarray(y)[rows],
+            None if clusters is None else np.asarray(clusters)[rows],
+        )
+        moved = engine.orbit_points(self.orbit_, points, self.encode), self.orbit_.weights_
         if isinstance(self.kernel_, FieldKernel):
-            moved = engine.orbit_points(self.orbit_, points, self.encode)
-            features = field_features(self.kernel_, moved, self.orbit_.weights_)
+            features = field_features(self.kernel_, *moved)
         else:
             landmarks = engine.encoded(points[:: max(1, n // LANDMARKS)][:LANDMARKS], self.encode)
-            features = kernel_features(
-                self.kernel_, landmarks, lambda embedding: engine.average(FeatureMap._task(self, embedding, points))[0]
-            )
+            features = kernel_features(self.kernel_, landmarks, *moved)
         choice = choose_lengthscale(self.kernel_, features, targets, clusters, by_evidence=rule != "auto")
-        if choice is not None:
-            self.kernel_ = self.kernel_.rescaled(choice.multiple)
+        self.kernel_ = self.kernel_.rescaled(choice.multiple)
         return choice
 
     def _has_simple_gram(self, rule: str) -> bool:

@@ -126,7 +126,7 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
     (30, 20)
     """
 
-    lengthscale: Lengthscale = "median"
+    lengthscale: Lengthscale = "auto"
     approx: Literal["rf", "nystrom"] = "rf"
     n_components: PositiveInt = 1000
     frequencies: Frequencies | None = None

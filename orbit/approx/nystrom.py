@@ -73,7 +73,7 @@ class Nystrom(AveragedMap):
 
     kernel: Kernel | None = None
     orbit: Orbit | None = None
-    n_components: PositiveInt = 512
+    n_components: PositiveInt = 1000
     landmarks: Landmarks | None = None
     encoder: Encoder | None = None
     engine: Engine | None = None

@@ -11,7 +11,9 @@ import torch
 
 from orbit.approx.kernel_sums import KernelSums, ProjectedKernelSums
 from orbit.core.linalg import pivoted_root
-from orbit.engine.embedding import Embedding, ProjectedEmbedding
+from orbit.core.threads import in_threads, threads_for
+from orbit.engine.embedding import ProjectedEmbedding, Scratch
+from orbit.engine.memory import slices
 from orbit.kernels import OperatorKernel
 from orbit.kernels.base import ProjectedKernelValues
 from orbit.kernels.operator_valued import FieldKernel
@@ -25,10 +27,13 @@ _MULTIPLES = 2.0 ** np.arange(-4, 7.25, 0.5)
 _STEPS = 4, 2, 1
 _OF_MEDIAN = 8
 
-# Points and landmarks of a small model. Operations of its kernel values, which take about a second on one core; more
-# moved points than this affords are left out, down to the fewest.
-_POINTS, _FEWEST_POINTS, LANDMARKS = 1000, 100, 256
-_OPERATIONS, _OF_VALUES = 2e10, 400
+# Points and landmarks of a small model, rows of a tile. Operations of its kernel values, which take about a second on
+# one core; more moved points than this affords are left out, down to the fewest.
+_POINTS, _FEWEST_POINTS, LANDMARKS, _ROWS = 1000, 100, 256, 256
+_OPERATIONS, _OF_VALUES = 2e10, 1000
+
+# Moved points that are encoded, unless a tenth of all points are more.
+_ENCODED = 3200
 
 # Frequencies of the model of a kernel of vector fields.
 _FREQUENCIES = 128
@@ -72,9 +77,11 @@ class ScaleChoice:
 
 
 def sample_size(n: int, orbit_size: int, d: int, encoded: bool) -> int:
-    """The number of points, of ``n``, of the small models; of encoded points at most a tenth of all, for their time."""
+    """The number of points, of ``n``, of the small models, whose points are vectors of ``d`` numbers."""
     per_point = orbit_size * LANDMARKS * (2 * len(_STEPS) * d + _OF_VALUES)
-    affordable = min(_POINTS, int(_OPERATIONS / per_point), n // 10 if encoded else n)
+    affordable = min(_POINTS, int(_OPERATIONS / per_point))
+    if encoded:
+        affordable = min(affordable, max(n // 10, _ENCODED // orbit_size))
     return min(n, max(_FEWEST_POINTS, affordable))
 
 
@@ -93,8 +100,9 @@ def choose_lengthscale(
     targets, _ = encoded_targets(y, together=isinstance(kernel, FieldKernel))
     errors, tried = np.full(len(_MULTIPLES), np.inf), list(range(0, len(_MULTIPLES), _STEPS[0]))
     for finer in (*_STEPS[1:], 0):
-        for i, psi in zip(tried, features(_MULTIPLES[tried]), strict=True):
-            errors[i] = -_evidence(psi, targets) if by_evidence else _left_out_error(psi, targets, clusters)
+        with threads_for(0):  # many small factorisations, in which a second thread mostly waits
+            for i, psi in zip(tried, features(_MULTIPLES[tried]), strict=True):
+                errors[i] = -_evidence(psi, targets) if by_evidence else _left_out_error(psi, targets, clusters)
         best = int(errors.argmin()) if errors.min() < errors[_OF_MEDIAN] else _OF_MEDIAN
         tried = [i for i in (best - finer, best + finer) if 0 <= i < len(errors)]
     multiple = float(_MULTIPLES[best])
@@ -119,24 +127,36 @@ class _SharedProjections(ProjectedKernelSums):
     add = ProjectedEmbedding.add
 
 
-def kernel_features(kernel: Any, landmarks: np.ndarray, average: Callable[[Embedding], np.ndarray]) -> Features:
+def kernel_features(kernel: Any, landmarks: np.ndarray, moved: np.ndarray, weights: np.ndarray) -> Features:
     """Nyström features, averaged over the orbit, for each of some multiples of the kernel's lengthscale.
 
     Parameters
     ----------
     kernel : fitted
     landmarks : array, shape (m, d), of the precision of the features
-    average : an embedding averaged over the orbits of the points, shape (n, n_outputs)
+    moved : orbit points, shape (r, n, d)
+    weights : of the elements, shape (r,)
     """
     scalar = kernel.base_ if isinstance(kernel, OperatorKernel) else kernel
-    points, precision = torch.from_numpy(np.array(landmarks)), float(np.finfo(landmarks.dtype).eps)
+    points, of_orbit = torch.from_numpy(np.array(landmarks)), torch.from_numpy(moved)
+    precision, m, n = float(np.finfo(landmarks.dtype).eps), len(landmarks), moved.shape[1]
 
     def features(multiples: np.ndarray) -> Iterator[np.ndarray]:
         kernels = [scalar.rescaled(multiple) for multiple in multiples]
         columns: list[Any] = [kernel.against(points) for kernel in kernels]
         are_projected = all(isinstance(each, ProjectedKernelValues) for each in columns)
-        sums = average((_SharedProjections if are_projected else KernelSums)(columns, len(points)))
-        for of_kernel, each in zip(np.split(sums, len(kernels), axis=1), kernels, strict=True):
+        sums, total = (
+            (_SharedProjections if are_projected else KernelSums)(columns, m),
+            points.new_zeros(n, len(kernels) * m),
+        )
+
+        def add(rows: slice) -> None:
+            scratch = Scratch(2, rows.stop - rows.start, m, points)
+            for each, weight in zip(of_orbit, weights, strict=True):
+                sums.add(each[rows], float(weight), slice(0, m), total[rows], scratch)
+
+        in_threads(add, slices(n, _ROWS))
+        for of_kernel, each in zip(np.split(total.numpy(), len(kernels), axis=1), kernels, strict=True):
             pivots, root = pivoted_root(each.gram(landmarks), precision=precision)
             yield of_kernel[:, pivots] @ root.T
 

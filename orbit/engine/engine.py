@@ -161,8 +161,8 @@ class Engine(Component):
 
     def orbit_points(self, orbit: Orbit, X: np.ndarray, encode: Encode = flatten) -> np.ndarray:
         """All orbit points, encoded: shape (r, n, d). For small sets such as landmarks only."""
-        moved = orbit.points(self.tensor(X, X.dtype), slice(None))
-        return encode(moved.flatten(0, 1)).reshape(*moved.shape[:2], -1).cpu().numpy()
+        moved = orbit.points(self.tensor(X, X.dtype), slice(None)).cpu().numpy()
+        return self.encoded(moved.reshape(-1, *moved.shape[2:]), encode).reshape(*moved.shape[:2], -1)
 
     def encoded(self, X: np.ndarray, encode: Encode) -> np.ndarray:
         """Encoded points (n, *shape), shape (n, d). For small sets such as landmarks only."""

@@ -52,7 +52,7 @@ class Matern(ScaleMixtureKernel):
            [0.4834, 1.    ]])
     """
 
-    def __init__(self, lengthscale: Lengthscale = "median", nu: Smoothness = 1.5) -> None:
+    def __init__(self, lengthscale: Lengthscale = "auto", nu: Smoothness = 1.5) -> None:
         super().__init__(lengthscale)
         self.nu = nu
 

@@ -59,7 +59,7 @@ class OperatorKernel(Component):
 
     @classmethod
     def from_config(
-        cls, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median", **others: Any
+        cls, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "auto", **others: Any
     ) -> Self:
         """The kernel whose scalar kernel is given by a name or section.
 

@@ -46,7 +46,7 @@ class RationalQuadratic(ScaleMixtureKernel):
            [0.7071, 1.    ]])
     """
 
-    def __init__(self, lengthscale: Lengthscale = "median", alpha: Alpha = 1.0) -> None:
+    def __init__(self, lengthscale: Lengthscale = "auto", alpha: Alpha = 1.0) -> None:
         super().__init__(lengthscale)
         self.alpha = alpha
 

@@ -154,6 +154,4 @@ def what_next(plan: Plan, data: Dataset, fitted: Fitted) -> str:
     shape = fitted.model["representation"].transform(data.X_test[:1]).shape[1:]
     if config["encoder"]["name"] == "none" and len(shape) > 1:
         keys.append("encoder=patches" if BySize().for_shape(shape).is_identity else "encoder=by_size")
-    if config["kernel"].get("lengthscale", "auto") != "auto":
-        keys.append("kernel.lengthscale=auto")
     return ", ".join([*keys, "or another group by runner=discover"])

@@ -65,7 +65,7 @@ class TestInformation:
     def test_one_key(self):
         text = describe_topic("kernel=gaussian", *CONF_DIRS)
         assert (
-            "kernel.lengthscale=median\n    expects a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'\n"
+            "kernel.lengthscale=auto\n    expects a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'\n"
             "    In the units of" in text
         )
 
@@ -267,10 +267,10 @@ def test_exact_kernel_values_are_precomputed_for_learners_of_kernel_matrices(ove
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        (["learner=gp", "kernel.lengthscale=auto"], "evidence"),
         (["learner=gp", "kernel.lengthscale=ard"], "ard"),
-        (["learner=gp"], "median"),
-        (["learner=krr", "kernel.lengthscale=auto"], "auto"),
+        (["learner=gp"], "evidence"),
+        (["learner=gp", "kernel.lengthscale=median"], "median"),
+        (["learner=krr"], "auto"),
     ],
     ids=str,
 )

@@ -18,6 +18,7 @@ from runners.job.job import Stopwatch
 
 SMALL = ("approx.n_components=20", "orbit.size=4", "tracking.enabled=false")
 FLOAT64 = "engine.dtype=float64"
+MEDIAN = "kernel.lengthscale=median"
 
 
 def fit(*overrides: str) -> Fitted:
@@ -117,7 +118,7 @@ def test_targets_whose_squares_overflow_are_refused(tmp_path, size, task):
                 ("distribution.sigma", "group=translation", "distribution=gaussian"),
             )
         ),
-        (["learner=adagrad", "learner.learning_rate=1e38"], "learner.learning_rate: training with 1e.38 has led to we"),
+        (["learner=adagrad", "learner.learning_rate=1e38", MEDIAN], "learner.learning_rate: training with 1e.38 has"),
         (["engine.memory=1e7"], "engine.memory: expected a finite number > 0 and <= 1e.06"),
         (["kernel=rational_quadratic", "kernel.alpha=1e13"], "kernel.alpha: expected a finite number >= 0.001"),
         (["distribution=von_mises", "distribution.concentration=1e20"], "concentration: expected .* 1e.12"),
