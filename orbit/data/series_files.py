@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,7 +22,6 @@ ARCHIVE = (".ts", ".arff", ".tsv")
 
 # A value of a .ts file with time stamps is (time, value).
 _STAMPED = re.compile(r"\(([^()]*)\)")
-_SHOULD = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Recorded:
     Attributes
     ----------
     series : list of n arrays, shape (length, channels), float64, NaN where a value is missing
-    ids : list of n str
+    ids : list of n str; their numbers where a file has no names
     y : array, shape (n,) or (n, k), or None where the file has no targets
     is_regression : whether the file says that its targets are numbers
     clusters : array, shape (n,), of what series belong together, or None
@@ -40,11 +39,14 @@ class Recorded:
     """
 
     series: list[np.ndarray]
-    ids: list[str]
+    ids: list[str] = field(default_factory=list)
     y: np.ndarray | None = None
     is_regression: bool = False
     clusters: np.ndarray | None = None
     columns: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ids.extend(map(str, range(len(self.ids), len(self.series))))
 
     def take(self, rows: np.ndarray) -> Recorded:
         """The series at the indices ``rows``, without their targets."""
@@ -103,21 +105,20 @@ def _read_ts(file: Path) -> Recorded:
                 header[key.lower()] = values
             else:
                 raise ValueError(f"expected @data before the first series, found {shortened(line)!r}")
-    says = {key: bool(values) and _SHOULD.get(values[0].lower(), False) for key, values in header.items()}
-    has_target = says.get("classlabel", False) or says.get("targetlabel", False)
+    says = {key for key, values in header.items() if values and values[0].lower() == "true"}
+    has_target = bool(says & {"classlabel", "targetlabel"})
     series, labels = [], []
     for i, row in enumerate(rows):
-        *channels, label = re.split(r"(?<=\)):" if says.get("timestamps") else ":", row)
+        *channels, label = re.split(r"(?<=\)):" if "timestamps" in says else ":", row)
         if not has_target:
             channels.append(label)
         with located(f"{file.absolute()}, series {i + 1}"):
             series.append(_stacked([_numbers(each) for each in channels]))
         labels.append(label.strip())
     if not has_target:
-        return Recorded(series, _numbered(series))
-    is_regression = says.get("targetlabel", False)
-    y = np.array(labels, float) if is_regression else np.array(labels)
-    return Recorded(series, _numbered(series), y, is_regression)
+        return Recorded(series)
+    is_regression = "targetlabel" in says
+    return Recorded(series, y=np.array(labels, float if is_regression else str), is_regression=is_regression)
 
 
 def _numbers(channel: str) -> list[float]:
@@ -147,8 +148,8 @@ def _read_arff(file: Path) -> Recorded:
         series = [*np.array([table[name] for name in names], float).T[..., None]]
     y = table[label]
     if y.dtype.kind == "S":
-        return Recorded(series, _numbered(series), np.char.decode(y, "utf-8"))
-    return Recorded(series, _numbered(series), y.astype(float), is_regression=True)
+        return Recorded(series, y=np.char.decode(y, "utf-8"))
+    return Recorded(series, y=y.astype(float), is_regression=True)
 
 
 def _read_tsv(file: Path) -> Recorded:
@@ -156,11 +157,7 @@ def _read_tsv(file: Path) -> Recorded:
 
     table = pd.read_csv(file, sep="\t", header=None, dtype={0: str})
     values = table.iloc[:, 1:].to_numpy(float)
-    return Recorded([*values[..., None]], _numbered(values), table[0].to_numpy(str))
-
-
-def _numbered(series: Any) -> list[str]:
-    return [str(i) for i in range(len(series))]
+    return Recorded([*values[..., None]], y=table[0].to_numpy(str))
 
 
 def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
@@ -188,8 +185,7 @@ def _wide(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
     from orbit.data.frames import numbers
 
     values = numbers(table[names], _WIDE_ADVICE)
-    ids = [str(i) for i in range(len(table))]
-    return Recorded([*values[..., None]], ids, *_about(table, columns, task), names)
+    return Recorded([*values[..., None]], [], *_about(table, columns, task), names)
 
 
 def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) -> Recorded:

@@ -29,7 +29,7 @@ ARCHIVE = DataFile(
 )
 RATE = 8000  # samples a second
 _NAME = re.compile(r"(\d)_([A-Za-z]+)_(\d+)\.wav")
-_TEST_INDICES = range(5)  # the published test split
+_TEST_INDICES = (0, 1, 2, 3, 4)  # the published test split
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class SpokenDigits(FileLoader):
 
     def _load(self, random_state: RandomState) -> Dataset:
         recordings = sorted(self._recordings(), key=lambda r: (r.digit, r.speaker, r.index))
-        test = self._is_test(recordings, random_state)
+        test, held_out = self._held_out(recordings, random_state)
         if test.all() or not test.any():
             raise InputError(
                 f"dataset.split={self.split} leaves no recording for {'training' if test.all() else 'testing'}, of "
@@ -119,9 +119,8 @@ class SpokenDigits(FileLoader):
             )
         X = np.stack([self._represent(recording.samples) for recording in recordings])
         y = np.array([recording.digit for recording in recordings])
-        held_out = self._test_part(recordings, test)
-        source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: {held_out}"
-        return Dataset(self.name, "classification", X[~test], y[~test], X[test], y[test], source)
+        source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: tested on {held_out}"
+        return Dataset.of_parts(self.name, "classification", X, y, ~test, test, source)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = user_path(path, self.label())
@@ -154,24 +153,19 @@ class SpokenDigits(FileLoader):
             if match:
                 yield Recording(int(match[1]), match[2], int(match[3]), _samples(content, name))
 
-    def _is_test(self, recordings: list[Recording], random_state: RandomState) -> np.ndarray:
+    def _held_out(self, recordings: list[Recording], random_state: RandomState) -> tuple[np.ndarray, str]:
+        """Which recordings are the test part, and what they have in common."""
         if self.split == "utterance":
-            return np.array([recording.index in _TEST_INDICES for recording in recordings])
-        speakers = sorted({recording.speaker for recording in recordings})
-        held_out = {self.speaker}
+            return np.isin([recording.index for recording in recordings], _TEST_INDICES), "indices 0 to 4"
+        of_each = [recording.speaker for recording in recordings]
+        speakers, held_out = sorted({*of_each}), [self.speaker]
         if self.split == "speaker":
             if self.n_speakers >= len(speakers):
                 raise self.wrong("n_speakers", f"at most {len(speakers) - 1} of {len(speakers)} speakers")
-            held_out = set(generator(random_state).choice(speakers, self.n_speakers, replace=False))
+            held_out = sorted(generator(random_state).choice(speakers, self.n_speakers, replace=False))
         elif self.speaker not in speakers:
             raise InputError(f"dataset.speaker={self.speaker}: no such speaker{choose_from(self.speaker, speakers)}")
-        return np.array([recording.speaker in held_out for recording in recordings])
-
-    def _test_part(self, recordings: list[Recording], test: np.ndarray) -> str:
-        if self.split == "utterance":
-            return "tested on indices 0 to 4"
-        held_out = sorted({r.speaker for r, is_test in zip(recordings, test, strict=True) if is_test})
-        return f"tested on {', '.join(held_out)}"
+        return np.isin(of_each, held_out), ", ".join(held_out)
 
     def _represent(self, samples: np.ndarray) -> np.ndarray:
         return represented(samples, self.form, round(self.duration * RATE), self.bands, self.frames, RATE, self.trim)

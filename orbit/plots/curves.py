@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,19 +40,14 @@ def epochs(scores: dict[str, list[float]], ax: Axes | None = None) -> Figure:
     """
     from matplotlib.ticker import MaxNLocator
 
-    alone = ax is None
-    ax = axes_or_new(ax, 6.4, 4)
+    alone, ax = ax is None, axes_or_new(ax, 6.4, 4)
     styles = itertools.product(("-", "--", ":"), range(10))
     for (style, colour), (name, values) in zip(styles, scores.items(), strict=False):
         ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=plain(name))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="epoch", ylabel="score before each batch was learnt from")
     ax.grid(alpha=0.3)
-    if alone:
-        figure_of(ax).legend(loc="outside right upper", fontsize=6)
-    else:
-        ax.legend(fontsize=6)
-    return figure_of(ax)
+    return _with_legend(ax, alone, "outside right upper", fontsize=6)
 
 
 def convergence(
@@ -77,8 +72,7 @@ def convergence(
     >>> figure.legends[0].get_texts()[0].get_text()
     'mc (slope -0.50)'
     """
-    alone = ax is None
-    ax = axes_or_new(ax, 5.4, 3.8)
+    alone, ax = ax is None, axes_or_new(ax, 5.4, 3.8)
     for marker, (name, (x, errors)) in zip(itertools.cycle(MARKERS), curves.items(), strict=False):
         mean = errors.mean(0)
         label = name + _slope(x, mean) if slopes and len(x) > 1 else name
@@ -87,12 +81,8 @@ def convergence(
     ax.set_yscale("log")
     ax.set(xlabel=plain(x_label), ylabel=plain(y_label))
     ax.set_title(plain(title), fontsize=10)
-    if alone:  # below the axes, where it covers no curve
-        figure_of(ax).legend(loc="outside lower center", ncols=2, fontsize=9)
-    else:
-        ax.legend()
     ax.grid(alpha=0.3, which="both")
-    return figure_of(ax)
+    return _with_legend(ax, alone, "outside lower center", columns=2)
 
 
 def costs(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]], title: str) -> Figure:
@@ -187,8 +177,7 @@ def curves(
     ax : Axes or None
         Axes to draw into; None makes a new figure.
     """
-    alone = ax is None
-    ax = axes_or_new(ax, 5.4, 3.8)
+    alone, ax = ax is None, axes_or_new(ax, 5.4, 3.8)
     numeric = all(np.issubdtype(x.dtype, np.number) for x, _ in lines.values())
     for marker, (name, (x, values)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
         places = x if numeric else np.arange(len(x))
@@ -206,12 +195,8 @@ def curves(
     if log_y:
         ax.set_yscale("log")
     ax.set(xlabel=plain(x_label), ylabel=plain(y_label))
-    if alone:
-        figure_of(ax).legend(loc="outside upper center", ncols=2, fontsize=9)
-    else:
-        ax.legend(fontsize=9)
     ax.grid(alpha=0.3)
-    return figure_of(ax)
+    return _with_legend(ax, alone, "outside upper center", columns=2)
 
 
 def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
@@ -237,9 +222,7 @@ def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
         ax.set_title(plain(title), fontsize=9)
         ax.set_xlabel(plain(x_label))
         ax.grid(alpha=0.3)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
-    return figure
+    return _with_legend(axes[0], True, "outside lower center", len(axes[0].get_lines()))
 
 
 def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label: str, y_label: str) -> Figure:
@@ -251,7 +234,7 @@ def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label
         Title of the panel -> name of a line -> (budgets, shares such as accuracies), both of shape (m,).
     x_label, y_label : str
     """
-    figure, axes = row_of_axes(len(panels), 4.2, 3.6)
+    _, axes = row_of_axes(len(panels), 4.2, 3.6)
     for ax, (title, lines) in zip(axes, panels.items(), strict=True):
         for marker, (name, (x, y)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
             order = np.argsort(x)
@@ -263,9 +246,17 @@ def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label
         ax.set_xlabel(plain(x_label))
         ax.grid(alpha=0.3)
     axes[0].set_ylabel(plain(y_label))
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9)
-    return figure
+    return _with_legend(axes[0], True, "outside lower center", len(axes[0].get_lines()))
+
+
+def _with_legend(ax: Axes, outside: bool, place: Any, columns: int = 1, fontsize: float = 9) -> Figure:
+    """The figure of the axes with a legend of their lines: outside of all axes, where it covers no curve, or within."""
+    if outside:
+        lines, names = ax.get_legend_handles_labels()
+        figure_of(ax).legend(lines, names, loc=place, ncols=columns, fontsize=fontsize)
+    else:
+        ax.legend(fontsize=fontsize)
+    return figure_of(ax)
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> str:
