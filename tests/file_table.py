@@ -121,13 +121,16 @@ def cut(write: Write, part: float) -> Write:
     return write_part
 
 
-def sound(subtype: str | None = None, channels: int = 1, rate: int = 8000) -> Write:
+def tone(rate: int = 8000) -> np.ndarray:
+    """Half a second of a tone, in numbers that 16 bits hold."""
+    return np.round(0.9 * 2**15 * np.sin(2 * np.pi * 440 * np.arange(rate // 2) / rate)) / 2**15
+
+
+def sound(subtype: str | None = None, channels: int = 1, rate: int = 8000, form: str | None = None) -> Write:
     def write(path: Path) -> None:
         import soundfile
 
-        time = np.arange(rate // 2) / rate
-        samples = 0.9 * np.sin(2 * np.pi * 440 * time)
-        soundfile.write(path, np.stack([samples] * channels, axis=1), rate, subtype)
+        soundfile.write(path, np.stack([tone(rate)] * channels, axis=1), rate, subtype, format=form)
 
     return write
 
@@ -389,7 +392,7 @@ FILES = [
     File("images", "no pictures", "", in_classes(".doc", text("no picture")), error="expected a folder for each class"),
     *(recording(f"WAV, {bits}", ".wav", sound(subtype)) for bits, subtype in (
         ("8 bits", "PCM_U8"), ("16 bits", "PCM_16"), ("24 bits", "PCM_24"), ("32 bits", "PCM_32"), ("floats", "FLOAT"),
-        ("mu-law", "ULAW"))),
+        ("64 bits", "DOUBLE"), ("mu-law", "ULAW"))),
     recording("WAV, suffix in capitals", ".WAV", sound()),
     recording("WAV, two channels", ".wav", sound(channels=2)),
     recording("WAV of a stream, without its length", ".wav", wav_of_a_stream),
@@ -398,6 +401,8 @@ FILES = [
     recording("WAV, samples", ".wav", sound("FLOAT"), shape=(4000,), low=-0.9, high=0.9, settings={"form": "waveform"}),
     *(recording(kind, suffix, sound()) for kind, suffix in (
         ("FLAC", ".flac"), ("Ogg Vorbis", ".ogg"), ("MP3", ".mp3"), ("AIFF", ".aiff"), ("AU", ".au"), ("CAF", ".caf"))),
+    recording("FLAC, 24 bits", ".flac", sound("PCM_24")),
+    recording("Opus", ".opus", sound("OPUS", form="OGG")),
     File("sounds", "of two rates", "", of_two_rates, error="set dataset.rate=8000 to resample"),
     File("sounds", "of two rates, resampled", "", of_two_rates, (32, 32), 0, 1, settings={"rate": 8000}),
     molecule_file("extended XYZ", "all.extxyz", molecules()),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 from scipy.io import wavfile
 
 from orbit.core.errors import DataFileError, InputError
@@ -137,32 +136,6 @@ def test_a_recording_that_ends_too_early_is_read_as_far_as_it_goes(tmp_path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 4 * 2])
     with pytest.warns(UserWarning, match=r"7\.wav ends too early: it has 1578 of 3200 bytes of samples"):
         assert Sounds(str(tmp_path), duration=0.2).load(0).X_train.shape[1:] == (32, 32)
-
-
-@pytest.mark.parametrize(
-    ("suffix", "how", "error"),
-    [
-        (".wav", {"subtype": "PCM_24"}, 1e-6),
-        (".WAV", {"subtype": "DOUBLE"}, 1e-6),
-        (".wav", {"subtype": "ULAW"}, 0.03),
-        (".flac", {}, 1e-6),
-        (".flac", {"subtype": "PCM_24"}, 1e-6),
-        (".ogg", {}, 0.05),
-        (".opus", {"format": "OGG", "subtype": "OPUS"}, 0.1),
-        (".mp3", {}, 0.05),
-        (".aiff", {}, 1e-6),
-        (".au", {}, 1e-6),
-        (".caf", {}, 1e-6),
-    ],
-)
-def test_formats_of_libsndfile_are_read(tmp_path, suffix, how, error):
-    samples = tone(400) / 2**15
-    for name in ("a/1", "a/2", "b/1", "b/2"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        soundfile.write(tmp_path / (name + suffix), np.column_stack([samples, samples]), RATE, **how)
-    data = Sounds(str(tmp_path), form="waveform", duration=0.2).load(0)
-    assert data.reading["rate"] == RATE
-    assert np.abs(data.X_train[0] - samples)[200:-200].max() < error
 
 
 @pytest.mark.parametrize("bits", [8, 16])

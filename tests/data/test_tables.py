@@ -59,21 +59,6 @@ def test_several_targets_are_a_regression(save):
     assert [price[x] for x in data.X_test[:, 0]] == data.y_test.tolist()
 
 
-@pytest.mark.parametrize(
-    ("values", "task"),
-    [
-        (["owl", "cat"] * 20, "classification"),
-        ([True, False] * 20, "classification"),
-        ([3, 4] * 20, "classification"),
-        ([3.0, 4.0] * 20, "classification"),
-        (np.linspace(0, 1, 40), "regression"),
-    ],
-)
-def test_the_task_follows_the_target(save, values, task):
-    path = save(frame().assign(y=values))
-    assert Table(path, target="y", features=FEATURES).load(0).task == task
-
-
 def test_a_test_part_of_its_own(save):
     train, test = frame(40), frame(50).iloc[40:]
     data = Table(save(train), target="kind", features=FEATURES, test_path=save(test, "test.parquet")).load(0)
