@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ from orbit.kernels import ArcCos, Gaussian, Kernel
 from orbit.kernels.landmarks import Landmarks, SphericalKMeans, Uniform
 from orbit.registry import build
 
-# Numbers in the larger of the arrays of a strip of positions, patches or features.
-_STRIP_NUMBERS = 2**19
+# Numbers in the larger of the arrays of a tile, patches or features.
+_TILE_NUMBERS = 2**19
 _GPU_BREADTH = 256
 
 # Points of a tile, the last axis of maps, at most.
@@ -34,6 +34,14 @@ _MOST_POINTS = 64
 
 # Patches with a norm below this share of the root mean square have no direction, only rounding errors.
 _NO_DIRECTION = 1e-5
+
+
+class Tile(NamedTuple):
+    """Points, positions along the first axis, and templates that a thread takes at once."""
+
+    points: int
+    positions: int
+    templates: int
 
 
 @dataclass(eq=False, repr=False)
@@ -287,14 +295,21 @@ class Layer(Component):
         """Whether K_ZZ^(-1/2) may be applied after pooling."""
         return several(self.statistics) == ["mean"]
 
-    def strip(self, device: torch.device) -> tuple[int, int]:
-        """Points of a tile, and positions along the first axis of a strip of their patches."""
-        numbers = _STRIP_NUMBERS * (_GPU_BREADTH if device.type == "cuda" else 1)
-        order, first = len(self.templates_), self.positions_.counts[0]
-        width = max(self.d_ + 1, order * self.features_.columns * self.n_templates_)
-        row = width * math.prod(self.positions_.counts[1:])
-        points = int(min(_MOST_POINTS * (numbers // _STRIP_NUMBERS), max(1, numbers // row)))
-        return points, min(first, max(1, numbers // (row * points)))
+    def tile(self, device: torch.device) -> Tile:
+        """How much of the work is done at once, so that it fits the cache."""
+        breadth = _GPU_BREADTH if device.type == "cuda" else 1
+        numbers, m = breadth * _TILE_NUMBERS, self.n_templates_
+        per_template = len(self.templates_) * self.features_.columns
+        places, first = math.prod(self.positions_.counts[1:]), self.positions_.counts[0]
+        # features of a patch depend on all products if K_ZZ^(-1/2) comes before the pooling
+        width = max(self.d_ + 1, per_template * (1 if self.is_linear_ else m))
+        points = int(min(breadth * _MOST_POINTS, max(1, numbers // (width * places))))
+        templates = m
+        if self.is_linear_:
+            blocks = -(-m // max(1, numbers // (per_template * places * points)))
+            templates = -(-m // blocks)
+        width = max(self.d_ + 1, per_template * templates)
+        return Tile(points, min(first, max(1, numbers // (width * places * points))), templates)
 
     def normalize(self, patches: Tensor) -> Tensor:
         """Normalise patches (d, count) in place, except for the division by the norm; returns the norms."""

@@ -26,17 +26,18 @@ class LayerRun:
 
     def __init__(self, layer: Layer, like: Tensor, points: int) -> None:
         self.layer, self.points = layer, points
-        templates = torch.as_tensor(layer.templates_).to(like)
+        templates, tile = torch.as_tensor(layer.templates_).to(like), layer.tile(like.device)
         self.order, self.m, self.k = templates.shape
-        self.templates = templates.flatten(0, 1)
+        blocks = [slice(start, min(start + tile.templates, self.m)) for start in range(0, self.m, tile.templates)]
+        self.blocks = [(block, templates[:, block].flatten(0, 1).contiguous()) for block in blocks]
         self.linear = None if layer.linear_ is None else torch.as_tensor(layer.linear_).to(like)
         self.pool = Pool(layer.windows_, several(layer.statistics), like)
-        rows, step = layer.positions_.counts[0], layer.strip(like.device)[1]
-        self.strips = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
-        count = step * math.prod(layer.positions_.counts[1:]) * points
+        rows = layer.positions_.counts[0]
+        self.strips = [slice(start, min(start + tile.positions, rows)) for start in range(0, rows, tile.positions)]
+        count = tile.positions * math.prod(layer.positions_.counts[1:]) * points
         c, places = layer.features_.columns, math.prod(map(len, layer.windows_)) * points
         self._patches = like.new_empty(self.k * count)
-        self._values = like.new_empty(c * len(self.templates) * count)
+        self._values = like.new_empty(c * self.order * tile.templates * count)
         before = c * self.m if layer.is_linear_ else layer.channels_
         self._pooled = like.new_empty(len(several(layer.statistics)) * before * places)
         self._features = like.new_empty(layer.channels_ * (places if layer.is_linear_ else count))
@@ -52,31 +53,40 @@ class LayerRun:
         patches = positions.patches(maps)
         norms = positions.sums(maps.square()).sqrt_() if layer.normalization_ is None else None
         windows, statistics = layer.shape_out_[1:], len(several(layer.statistics))
-        channels = layer.features_.columns * self.m if layer.is_linear_ else layer.channels_
-        pooled = self._pooled[: statistics * channels * math.prod(windows) * n].view(statistics, channels, *windows, n)
+        columns, channels = (layer.features_.columns, self.m) if layer.is_linear_ else (1, layer.channels_)
+        shape = (statistics, columns, channels, *windows, n)
+        pooled = self._pooled[: math.prod(shape)].view(shape)
         self.pool.start(pooled)
         for rows in self.strips:
-            strip = patches.narrow(len(windows) + 1, rows.start, rows.stop - rows.start)
-            values = self._values_of(strip, None if norms is None else norms[rows])
-            if not layer.is_linear_:
-                values = self._linear(values)
-            self.pool.add(values, rows.start, pooled)
-        pooled = pooled.flatten(0, 1)
+            view = patches.narrow(len(windows) + 1, rows.start, rows.stop - rows.start)
+            strip, factor = self._strip(view, None if norms is None else norms[rows])
+            for block, templates in self.blocks:
+                values = self._values_of(templates, strip, factor).unflatten(-1, view.shape[len(windows) + 1 :])
+                if layer.is_linear_:
+                    for column, part in enumerate(values):
+                        self.pool.add(part, rows.start, pooled[:, column, block])
+                else:
+                    self.pool.add(self._linear(values.flatten(0, 1)), rows.start, pooled[:, 0])
+        pooled = pooled.flatten(0, 2)
         return self._linear(pooled) if layer.is_linear_ else pooled
 
-    def _values_of(self, view: Tensor, norms: Tensor | None) -> Tensor:
-        """kappa of patches and landmarks, or random features, shape (columns * m, rows, *positions, n)."""
-        layer, places = self.layer, view.shape[len(self.layer.windows_) + 1 :]
-        count = math.prod(places)
-        patches = self._patches[: self.k * count].view(self.k, count)
+    def _strip(self, view: Tensor, norms: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Patches as columns, shape (d, count), and the factor of their features."""
+        layer = self.layer
+        patches = self._patches[: self.k * view[0].numel() // layer.size ** len(layer.windows_)].view(self.k, -1)
         norms = self._unit_patches(view, norms, patches)
         factor = norms if layer.homogeneous else None
         if layer.features_.norm_in_product:
             layer.features_.coordinate(factor, patches[-1])
             factor = None
+        return patches, factor
+
+    def _values_of(self, templates: Tensor, patches: Tensor, factor: Tensor | None) -> Tensor:
+        """kappa of patches and landmarks, or random features, shape (columns, m, count)."""
+        layer, count = self.layer, patches.shape[1]
         c = layer.features_.columns
-        values = self._values[: c * len(self.templates) * count].view(c, -1, count)
-        torch.mm(self.templates, patches, out=values[0])
+        values = self._values[: c * len(templates) * count].view(c, -1, count)
+        torch.mm(templates, patches, out=values[0])
         layer.features_.activate(values)
         if self.order > 1:
             values = values.view(c, self.order, -1, count).mean(1)
@@ -84,7 +94,7 @@ class LayerRun:
             values.mul_(layer.scale_)
         if factor is not None:
             values.mul_(factor)
-        return values.view(-1, *places)
+        return values
 
     def _linear(self, maps: Tensor) -> Tensor:
         """K_ZZ^(-1/2) times the values in the first axis."""

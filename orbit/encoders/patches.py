@@ -268,7 +268,7 @@ class Patches(Encoder):
 
     def _tiles(self, points: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Tiles of points and their maps, which the next tile overwrites."""
-        step = min(layer.strip(points.device)[0] for layer in self.layers_)
+        step = min(layer.tile(points.device).points for layer in self.layers_)
         step = min(step, 1 << (len(points) - 1).bit_length())
         stages = self._take_runs(step, points)
         for start in range(0, len(points), step):

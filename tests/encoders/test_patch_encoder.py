@@ -160,7 +160,7 @@ def test_patches_along_any_number_of_axes(shape, axes, options, dilation, rng):
 
 @pytest.mark.parametrize(("shape", "cells"), [((19,), 2), ((9, 8), [1, 3]), ((8, 8, 8), [2, 1, 3])], ids=str)
 def test_statistics_of_the_features_in_cells(shape, cells, rng, monkeypatch):
-    monkeypatch.setattr("orbit.encoders.layer._STRIP_NUMBERS", 300)  # several strips
+    monkeypatch.setattr("orbit.encoders.layer._TILE_NUMBERS", 300)  # several strips and blocks
     X = rng.standard_normal((4, *shape))
     options = {"size": 3, "n_components": 6, "unit_norm": False}
     features = encoded(patches_of(**options, pooling="none").fit(X, 0), X).reshape(4, -1, *(s - 2 for s in shape))
