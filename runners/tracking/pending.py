@@ -8,13 +8,11 @@ marker whose lock is free is one of a dead process, or was given up after a fail
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -25,6 +23,9 @@ from orbit.core.files import write_whole
 from runners.tracking.storage import writing
 
 _POLL_S = 0.1
+
+# Another process may hold a lock for a moment, to see whether it is free.
+_LOOK_S = 0.3
 
 _held: dict[Path, FileLock] = {}  # the markers of this process -> their locks
 
@@ -55,8 +56,10 @@ class Marker:
     @property
     def is_owned(self) -> bool:
         """Whether a process, perhaps this one, works on the run."""
-        with _exclusively(self.path.parent):
-            return _is_locked(self.path)
+        if _is_mine(self.path) or not _lock(self.path):
+            return True
+        _release(self.path)
+        return False
 
 
 class Pending:
@@ -81,20 +84,19 @@ class Pending:
         Raises
         ------
         InputError
-            If another process works in the folder.
+            If another process works in the folder, or the folder of the outputs has no locks.
         """
         folder = folder.absolute()
         path = self._folder / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}.json"
         marker = Marker(path, folder, uri, experiment, host=socket.gethostname(), pid=os.getpid())
-        with _exclusively(self._folder):
-            found, was_mine = _read(path), _is_mine(path)
-            if not _lock(path):
-                where = f"process {found.pid} on {found.host}" if found else "another process"
-                raise InputError(f"{folder} is in use by {where}; choose another folder")
-            if found is not None and was_mine:
-                marker = replace(found, uri=uri or found.uri, experiment=experiment or found.experiment)
-            if marker != found:  # the disk may be full by the time of the upload
-                _write(marker)
+        found, was_mine = _read(path), _is_mine(path)
+        if not was_mine and not _lock(path, _LOOK_S):
+            where = f"process {found.pid} on {found.host}" if found else "another process"
+            raise InputError(f"{folder} is in use by {where}; choose another folder")
+        if found is not None and was_mine:
+            marker = replace(found, uri=uri or found.uri, experiment=experiment or found.experiment)
+        if marker != found:  # the disk may be full by the time of the upload
+            _write(marker)
         return marker
 
     def wait_until_free(self, folder: Path, timeout: float) -> bool:
@@ -113,39 +115,24 @@ class Pending:
         return True
 
     def take(self, marker: Marker) -> Marker | None:
-        """The marker, owned by this process; None if it has vanished or is owned by another one."""
-        with _exclusively(self._folder):
-            found = _read(marker.path)
-            return found if found is not None and _lock(marker.path) else None
+        """The marker, owned by this process from now on; None if it has vanished, or a process works on the run."""
+        if _is_mine(marker.path) or not _lock(marker.path):
+            return None
+        found = _read(marker.path)
+        if found is None:
+            _release(marker.path)
+        return found
 
     def release(self, marker: Marker) -> None:
-        """Leave the run to the next process that takes it."""
+        """Leave the run to the next process that takes it. No effect on a marker that is not this process's."""
         if _is_mine(marker.path):
-            _held.pop(marker.path).release()
+            _release(marker.path)
 
     def remove(self, marker: Marker) -> None:
         """The run is complete. No effect on a marker that was released."""
-        if not _is_mine(marker.path):
-            return
-        with _exclusively(self._folder):
+        if _is_mine(marker.path):
             marker.path.unlink(missing_ok=True)
-            _lock_file(marker.path).unlink(missing_ok=True)
-            self.release(marker)
-
-
-@contextlib.contextmanager
-def _exclusively(folder: Path) -> Iterator[None]:
-    """Context manager that one process at a time is in: nobody else asks for, takes or removes a lock meanwhile."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = FileLock(folder / ".lock").acquire()
-    except NotImplementedError as error:
-        raise InputError(
-            f"outputs: expected a folder on a file system with locks, found {folder.parent}; set outputs to another one"
-        ) from error
-    with lock:
-        yield
+            _release(marker.path)
 
 
 def _lock_file(path: Path) -> Path:
@@ -156,28 +143,24 @@ def _is_mine(path: Path) -> bool:
     return path in _held and _held[path].is_locked
 
 
-def _lock(path: Path) -> bool:
-    """Take the lock of a marker, if this process does not have it; False if another one has."""
-    if _is_mine(path):
-        return True
-    lock = FileLock(_lock_file(path), thread_local=False)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
+def _lock(path: Path, timeout: float = 0) -> bool:
+    """Take the lock of a marker; False if another process has it. A lock is of a file that still has its name."""
+    lock = FileLock(_lock_file(path), thread_local=False, fallback_to_soft=False)
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=timeout)
+        except Timeout:
+            return False
     _held[path] = lock
     return True
 
 
-def _is_locked(path: Path) -> bool:
-    """Whether a process, perhaps this one, has the lock of a marker."""
-    if _is_mine(path) or not _lock_file(path).exists():
-        return _is_mine(path)
-    try:
-        with FileLock(_lock_file(path)).acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
+def _release(path: Path) -> None:
+    """Give the lock of a marker back; the file of the lock stays as long as the marker."""
+    if not path.exists():
+        _lock_file(path).unlink(missing_ok=True)
+    _held.pop(path).release()
 
 
 def _read(path: Path) -> Marker | None:

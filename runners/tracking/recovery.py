@@ -30,10 +30,14 @@ def recover(outputs: Path, tracker: Tracker | None) -> tuple[int, int]:
         Numbers of uploads.
     """
     pending = Pending(outputs)
-    left = [marker for marker in reversed(pending.markers()) if not marker.is_owned]  # jobs before their sweep
-    if tracker is not None and any(map(tracker.is_mine, left)):
-        tracker = _usable(tracker)
-    results = [_recover(marker, pending, tracker) for marker in left]
+    taken = [marker for marker in map(pending.take, reversed(pending.markers())) if marker]  # jobs before their sweep
+    try:
+        if tracker is not None and any(map(tracker.is_mine, taken)):
+            tracker = _usable(tracker)
+        results = [_recover(marker, pending, tracker) for marker in taken]
+    finally:
+        for marker in taken:
+            pending.release(marker)
     return results.count(True), results.count(False)
 
 
@@ -48,25 +52,18 @@ def _usable(tracker: Tracker) -> Tracker | None:
 
 def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool | None:
     """Whether the run was uploaded; None if it needs no upload by this tracker."""
-    taken = pending.take(marker)
-    if taken is None:
-        return None
     folder = run_folder(marker.folder)
     try:
         record = folder.read_record()
     except InputError as error:
         log.warning("%s cannot be uploaded: its %s cannot be read (%s)", folder.path, folder.record_file, error)
-        pending.release(taken)
         return False
     if record is not None and record.status == RUNNING:
         _end(folder, record, marker)
     if record is None or record.status == "SKIPPED" or not marker.uri:
-        pending.remove(taken)
+        pending.remove(marker)
         return None
-    if tracker is None or not tracker.is_mine(marker):
-        pending.release(taken)
-        return False
-    return tracker.upload(folder)
+    return tracker is not None and tracker.is_mine(marker) and tracker.upload(folder)
 
 
 def _end(folder: RunFolder, record: Record, marker: Marker) -> None:

@@ -29,7 +29,8 @@ def cannot_write(folder: Path | str, error: OSError) -> InputError:
     blocked = error.errno in (errno.ENOTDIR, errno.EEXIST)
     paths = (Path(folder), *Path(folder).parents) if blocked else ()
     file = next((path for path in paths if os.path.isfile(path)), None)
-    reason = "it is a file" if file else error.strerror or error
+    no_locks = "its file system has no locks" if error.errno == errno.ENOSYS else None
+    reason = "it is a file" if file else no_locks or error.strerror or error
     problem = f"outputs: cannot write to {shortened(str(file or folder))} ({reason})"
     return InputError(f"{problem}; {hint} outputs to a folder you can write to")
 

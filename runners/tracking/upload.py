@@ -28,7 +28,7 @@ from runners.tracking.record import EXAMPLE, Record, RunFolder
 
 log = logging.getLogger(__name__)
 
-_METRICS_IN_A_BATCH = 1000  # the limit of MLflow
+_METRICS_IN_A_BATCH, _PARAMS_IN_A_BATCH = 1000, 100  # the limits of MLflow
 
 
 @functools.cache
@@ -77,30 +77,24 @@ def upload_folder(client: Any, uri: str, record: Record, folder: RunFolder) -> N
 
 
 def _log_params(client: Any, run: Any, params: dict[str, Any]) -> None:
+    """Log the parameters; MLflow leaves out those that the run has."""
     from mlflow.entities import Param
 
-    missing = [Param(key, encodable(str(value))[:6000]) for key, value in params.items() if key not in run.data.params]
-    for start in range(0, len(missing), 100):  # the limit of MLflow
-        client.log_batch(run.info.run_id, params=missing[start : start + 100])
+    found = [Param(key, encodable(str(value))[:6000]) for key, value in params.items()]
+    for start in range(0, len(found), _PARAMS_IN_A_BATCH):
+        client.log_batch(run.info.run_id, params=found[start : start + _PARAMS_IN_A_BATCH])
 
 
 def _log_metrics(client: Any, run: Any, folder: RunFolder, time_ms: int) -> None:
-    """Log the metrics, and the steps of those with several, numbered from 1, that the run does not have."""
+    """Log the metrics, and the steps of those with several, numbered from 1; MLflow leaves out what the run has."""
     from mlflow.entities import Metric
 
     steps = [(name, value, 0) for name, value in folder.read_metrics().items()]
     for name, values in folder.read_history().items():
         steps += [(name, value, step) for step, value in enumerate(values, 1)]
-    had = {name: _steps_of(client, run, metric_name(name)) for name in {name for name, _, _ in steps}}
-    missing = [Metric(metric_name(name), value, time_ms, step) for name, value, step in steps if step not in had[name]]
-    for start in range(0, len(missing), _METRICS_IN_A_BATCH):
-        client.log_batch(run.info.run_id, metrics=missing[start : start + _METRICS_IN_A_BATCH])
-
-
-def _steps_of(client: Any, run: Any, name: str) -> set[int]:
-    if name not in run.data.metrics:
-        return set()
-    return {metric.step for metric in client.get_metric_history(run.info.run_id, name)}
+    found = [Metric(metric_name(name), value, time_ms, step) for name, value, step in steps]
+    for start in range(0, len(found), _METRICS_IN_A_BATCH):
+        client.log_batch(run.info.run_id, metrics=found[start : start + _METRICS_IN_A_BATCH])
 
 
 def _log_dataset(client: Any, run_id: str, dataset: dict[str, Any]) -> None:
