@@ -194,8 +194,7 @@ def settings_page() -> str:
     """The keys that belong to no component."""
     lines = ["# Settings of a run", "", "Keys without a section belong to the run as a whole.", "", "## run", ""]
     run = Signature.of(Root)
-    keys = {key: p for key, p in run.parameters.items() if p.annotation is not Any}
-    lines += keys_table("", keys, run.texts)
+    lines += keys_table("", run.parameters, run.texts)
     for section in SECTIONS:
         known = section_signature(section)
         own = OWN_DEFAULTS.get(section, {})

@@ -110,6 +110,12 @@ def check_has_no_password(uri: str) -> None:
 #: Sections of the configuration that are not a choice of component.
 SECTIONS = ("orbit", "engine", "tracking")
 
+#: All sections, in the order of configuration files.
+_IN_ORDER = (
+    *("runner", "dataset", "representation", "encoder", "group", "distribution", "orbit", "kernel", "frequencies"),
+    *("landmarks", "approx", "hyper", "learner", "selection", "augmentation", "engine", "tracking"),
+)
+
 
 @dataclass
 class Root:
@@ -142,23 +148,6 @@ class Root:
         The run's name in MLflow and in its folder.
     """
 
-    runner: Any = None
-    dataset: Any = None
-    representation: Any = None
-    encoder: Any = None
-    group: Any = None
-    distribution: Any = None
-    orbit: Any = None
-    kernel: Any = None
-    frequencies: Any = None
-    landmarks: Any = None
-    approx: Any = None
-    hyper: Any = None
-    learner: Any = None
-    selection: Any = None
-    augmentation: Any = None
-    engine: Any = None
-    tracking: Any = None
     seed: Annotated[int, Range(low=0)] = 0
     size: str = "small"
     resume: bool = False
@@ -309,7 +298,8 @@ def register_schemas(*config_dirs: Path) -> None:
     for group, known in PLUGINS.items():
         for name, settings in known.items():
             store.store(group=group, name=name, node=settings)
-    store.store(group="schema", name="root", node=make_dataclass("Root", _fields(parameters(Root))))
+    sections = [(section, Any, field(default=None)) for section in _IN_ORDER]
+    store.store(group="schema", name="root", node=make_dataclass("Root", [*sections, *_fields(parameters(Root))]))
     store.store(group="schema", name="auto", node=make_dataclass("auto", [("name", str, field(default="auto"))]))
     for section in SECTIONS:
         store.store(group="schema", name=section, node=_section(section))

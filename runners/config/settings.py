@@ -23,12 +23,13 @@ def resolved(config: DictConfig) -> Any:
 
 def check_settings(config: dict[str, Any]) -> None:
     """Raise InputError for a setting that is wrong by itself, whatever the others are. It imports no component."""
-    _check_keys("", config, parameters(Root))
+    own = parameters(Root)
+    _check_keys("", config, [*KINDS, *SECTIONS, *own])
     for section in SECTIONS:
         if not isinstance(config.get(section), dict):
             raise InputError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config.get(section))}")
         _check_keys(f"{section}.", config[section], section_signature(section).parameters)
-    Root(**config).check()
+    Root(**{key: config[key] for key in own if key in config}).check()
     Tracking(**config["tracking"]).check()
     for kind in KINDS:
         check_name(kind, config[kind])

@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-import numpy as np
-from scipy import stats
+import pandas as pd
 
 from runners.job.job import Job
 from runners.measure import figures
 from runners.measure.results import GAP, Result
-
-Pairs = dict[str, tuple[float, float]]
 
 
 def compare_columns(
@@ -35,52 +32,32 @@ def compare_columns(
         False where some rows of the table are left out: ranks are those among all rows.
     """
     rows, columns = names
+    tables = [
+        pd.DataFrame({column: {row: known.get(f"{row} {column}") for row in rows} for column in columns}, dtype=float)
+        for known in (values, published)
+    ]
     for one, two in itertools.combinations(columns, 2):
-        pairs, theirs = _pairs(values, rows, one, two), _pairs(published, rows, one, two)
-        job.log_result(*_gaps(metric, pairs, theirs, f"{two} - {one}"))
+        ours, theirs = (table[[one, two]].dropna() for table in tables)
+        gap, known = (pairs[two] - pairs[one] for pairs in (ours, theirs))
+        _log(job, f"{two} - {one}", f"{GAP} of {metric}", gap, known)
         if not with_ranks:
             continue
-        job.log_result(*_ranks(pairs, theirs, two))
-        if len(pairs) < 3:
+        rank, known = (pairs[two].rank(ascending=False, method="min") for pairs in (ours, theirs))
+        _log(job, f"rank of {two}", "rank", rank[ours.sort_values(one, ascending=False, kind="stable").index], known)
+        if len(ours) < 3:
             continue
-        ours = rank_correlation(pairs)
-        job.log_metrics({f"rank_correlation/{one}/{two}": ours})
-        title = f"rank correlation {ours:.2f}"
+        correlations = [pairs[one].corr(pairs[two], "spearman") for pairs in (ours, theirs)]
+        job.log_metrics({f"rank_correlation/{one}/{two}": correlations[0]})
+        title = f"rank correlation {correlations[0]:.2f}"
         if len(theirs) > 2:
-            title += f", published {rank_correlation(theirs):.2f}"
+            title += f", published {correlations[1]:.2f}"
         job.row(f"{one}, {two}", title)
         axes = f"{metric}, {one}", f"{metric}, {two}"
-        job.log_figure(f"{one}_{two}", figures.agreement, pairs, theirs, axes, title)
+        job.log_figure(f"{one}_{two}", figures.agreement, ours.T.to_dict("list"), theirs.T.to_dict("list"), axes, title)
 
 
-def _pairs(values: Mapping[str, float], rows: list[str], one: str, two: str) -> Pairs:
-    """The values of both columns, for the rows that have both."""
-    known = [row for row in rows if {f"{row} {one}", f"{row} {two}"} <= values.keys()]
-    return {row: (values[f"{row} {one}"], values[f"{row} {two}"]) for row in known}
-
-
-def _gaps(metric: str, pairs: Pairs, published: Pairs, part: str) -> list[Result]:
-    """How much larger the second number of each row is."""
-    gap = {row: two - one for row, (one, two) in published.items()}
-    name = f"{GAP} of {metric}"
-    return [Result(part, row, name, [two - one], published=gap.get(row)) for row, (one, two) in pairs.items()]
-
-
-def _ranks(pairs: Pairs, published: Pairs, column: str) -> list[Result]:
-    """The place of each row in the second column, 1 for the largest, of the rows in the order of the first."""
-    found, known = (
-        {row: 1 + sum(b > two for _, b in some.values()) for row, (_, two) in some.items()}
-        for some in (pairs, published)
+def _log(job: Job, part: str, metric: str, values: pd.Series, published: pd.Series) -> None:
+    """A result for each row."""
+    job.log_result(
+        *(Result(part, str(row), metric, [value], published=published.get(row)) for row, value in values.items())
     )
-    ordered = sorted(pairs, key=lambda row: -pairs[row][0])
-    return [Result(f"rank of {column}", row, "rank", [found[row]], published=known.get(row)) for row in ordered]
-
-
-def rank_correlation(pairs: Mapping[str, tuple[float, float]]) -> float:
-    """Spearman's rank correlation between the first and the second numbers of the pairs.
-
-    >>> round(rank_correlation({"a": (1, 10), "b": (2, 30), "c": (3, 20)}), 3)
-    0.5
-    """
-    one, two = np.array(list(pairs.values())).T
-    return float(stats.spearmanr(one, two).statistic)

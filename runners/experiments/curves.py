@@ -2,107 +2,138 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from orbit.core.errors import InputError, suggestion
+from orbit.core.component import Component
+from orbit.core.errors import InputError
+from orbit.core.params import parameters
+from orbit.registry import check_parameters
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.selection import is_number
 from runners.experiments.trials import settings
 from runners.measure.tables import markdown_table, mean_and_spread
 
-_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
+_SECTION = "runner.curves."
+
+#: Label -> values of the key, and values of the metric, shape (repeats, places).
+Lines = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass
-class TableCurve:
-    """A figure: lines over the values of one key, and horizontal reference lines."""
+@dataclass(frozen=True)
+class Line:
+    """The fits of a label: a row of the table, a line of a curve, or one of its levels.
 
-    name: str
+    Attributes
+    ----------
+    label : str
+    points : list of dict
+        Changes of the configuration; a row and a level have one.
+    repeats : list of dict
+        Changes too, such as seeds: each point is fitted with each.
+    """
+
+    label: str
     points: list[dict[str, Any]]
-    series: dict[str, dict[str, Any]]
-    references: dict[str, dict[str, Any]]
-    metric: str
     repeats: list[dict[str, Any]]
-    published: dict[float, float] = field(default_factory=dict)
-    x_label: str = ""
-    y_label: str = ""
-    found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
-    levels: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def n_fits(self) -> int:
+        return len(self.points) * len(self.repeats)
+
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plans of all points in the first repeat."""
+        return [base.variant(point | self.repeats[0]) for point in self.points]
+
+
+@dataclass(eq=False, repr=False)
+class TableCurve(Component):
+    """A figure: lines over the values of one key, and horizontal lines, its levels.
+
+    The parameters are those of an entry of ``runner.curves``.
+    """
+
+    along: dict[str, Any] | None = None
+    series: dict[str, Any] | None = None
+    references: dict[str, Any] | None = None
+    metric: str | None = None  # that of the table once it is read
+    repeats: dict[str, Any] | None = None
+    published: dict[str, Any] | None = None
+    x_label: str | None = None
+    y_label: str | None = None
 
     @classmethod
-    def read(cls, name: str, section: Mapping[str, Any], metric: str, repeats: list[dict[str, Any]]) -> TableCurve:
+    def read(cls, name: str, section: Any, metric: str, repeats: dict[str, Any] | None) -> TableCurve:
         """The curve of a section, by default with the table's metric and repeats; ``InputError`` for wrong entries."""
-        where = f"runner.curves.{name}"
-        _check(where, section)
-        own = section.get("repeats")
-        return cls(
-            name,
-            settings(section["along"], f"{where}.along"),
-            entries(section["series"]),
-            entries(section.get("references")),
-            section.get("metric") or metric,
-            settings(own, f"{where}.repeats") if own else repeats,
-            section.get("published") or {},
-            section.get("x_label") or "",
-            section.get("y_label") or "",
-        )
+        known = parameters(cls)
+        if not isinstance(section, Mapping):
+            raise InputError(f"{_SECTION}{name}: expected a section with {', '.join(known)}, found {section!r}")
+        check_parameters("runner.curves", name, section, known)
+        curve = cls(**section)
+        curve.section = f"{_SECTION}{name}"
+        curve.check()
+        curve.metric, curve.repeats = curve.metric or metric, curve.repeats or repeats
+        return curve
+
+    def check(self) -> None:
+        super().check()
+        if not self.along or not self.series:
+            raise InputError(
+                f"{self.section}: expected one key with its values in `along`, and at least one of `series`"
+            )
+        for part, labels in (("series", self.series), ("references", self.references)):
+            check_changes(f"{self.section}.{part}", labels)
+            check_labels(f"{self.section}.{part}", labels or {})
+        settings(self.repeats, f"{self.section}.repeats")
+        for value in self.places:
+            if not isinstance(value, str | int | float | None):
+                raise InputError(f"{self.section}.along: expected numbers or names, found {value!r}")
+        for item in (item for pair in (self.published or {}).items() for item in pair):
+            if not is_number(item):
+                raise InputError(f"{self.section}.published: expected numbers for values of the key, found {item!r}")
+
+    @property
+    def figure(self) -> str:
+        """The name of the curve."""
+        return self.section.removeprefix(_SECTION)
 
     @property
     def key(self) -> str:
-        return next(iter(self.points[0]))
+        return next(iter(self.along or {}))
+
+    @property
+    def places(self) -> list[Any]:
+        """The values of the key."""
+        return [point[self.key] for point in settings(self.along, f"{self.section}.along")]
+
+    @property
+    def all_repeats(self) -> list[dict[str, Any]]:
+        return settings(self.repeats, f"{self.section}.repeats")
+
+    @property
+    def lines(self) -> list[Line]:
+        points = {
+            label: [changes | {self.key: x} for x in self.places] for label, changes in entries(self.series).items()
+        }
+        return [Line(label, of_line, self.all_repeats) for label, of_line in points.items()]
+
+    @property
+    def levels(self) -> list[Line]:
+        return [Line(label, [changes], self.all_repeats) for label, changes in entries(self.references).items()]
 
     def value(self, metrics: Mapping[str, float]) -> float:
-        if self.metric not in metrics:
-            raise InputError(
-                f"runner.curves.{self.name}.metric: no such metric {self.metric!r}; choose from {', '.join(metrics)}"
-            )
-        return metrics[self.metric]
+        metric = self.metric or ""
+        if metric not in metrics:
+            raise InputError(f"{self.section}.metric: no such metric {metric!r}; choose from {', '.join(metrics)}")
+        return metrics[metric]
 
-    def changes(self) -> list[dict[str, Any]]:
-        moving = [changes | point for point in self.points for changes in self.series.values()]
-        return [*self.references.values(), *moving]
-
-    def lines(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Label -> (values of the key, metrics of shape (repeats, values))."""
-        x = [point[self.key] for point in self.points]
-        return {label: (np.array(x), np.array([self.found[label, value] for value in x]).T) for label in self.series}
-
-    def markdown(self) -> str:
-        rows = [
-            [str(point[self.key]), *(mean_and_spread(self.found[label, point[self.key]]) for label in self.series)]
-            for point in self.points
-        ]
-        rows += [
-            [label, mean_and_spread(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()
-        ]
-        return markdown_table([self.key, *self.series], rows) + "\n"
-
-
-def _check(where: str, section: Any) -> None:
-    if not isinstance(section, Mapping):
-        raise InputError(f"{where}: expected a section with {', '.join(_KEYS)}, found {section!r}")
-    for key in section:
-        if key not in _KEYS:
-            raise InputError(f"{where}.{key}: no such key{suggestion(key, _KEYS)} It has {', '.join(_KEYS)}.")
-    if not section.get("along") or not section.get("series"):
-        raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
-    for part in ("series", "references", "published"):
-        if not isinstance(section.get(part), Mapping | None):
-            raise InputError(f"{where}.{part}: expected labels with their values, found {section[part]!r}")
-    for part in ("series", "references"):
-        check_changes(f"{where}.{part}", section.get(part))
-        check_labels(f"{where}.{part}", section.get(part) or {})
-    if not isinstance(section.get("metric"), str | None):
-        raise InputError(f"{where}.metric: expected the name of a metric, found {section['metric']!r}")
-    along = settings(section["along"], f"{where}.along")
-    for value in (value for point in along for value in point.values()):
-        if not isinstance(value, str | int | float | None):
-            raise InputError(f"{where}.along: expected numbers or names, found {value!r}")
-    for item in itertools.chain.from_iterable((section.get("published") or {}).items()):
-        if not is_number(item):
-            raise InputError(f"{where}.published: expected numbers for values of the key, found {item!r}")
+    def markdown(self, lines: Lines, levels: Mapping[str, list[float]]) -> str:
+        """A row for each value of the key, and one for each level."""
+        columns = [[mean_and_spread(list(values)) for values in found.T] for _, found in lines.values()]
+        rows = [[str(x), *cells] for x, *cells in zip(self.places, *columns, strict=True)]
+        rows += [[label, mean_and_spread(values), *[""] * (len(lines) - 1)] for label, values in levels.items()]
+        return markdown_table([self.key, *lines], rows) + "\n"

@@ -24,7 +24,7 @@ from orbit.registry import register
 from runners.config.plan import Plan
 from runners.job.job import Job
 from runners.job.runner import Runner
-from runners.measure.tables import csv_table, number
+from runners.measure.tables import number
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Discover(Runner):
         table = found.table
         rows = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in table.to_numpy().tolist()]
         job.log_table("discover.md", [*table], rows)
-        job.log_text("discover.csv", csv_table(table, table.to_numpy().tolist()))
+        job.log_text("discover.csv", table.to_csv(index=False))
         job.log_figure("discover", found.plot)
         job.log_metrics({"discover/error": found.best.error, "discover/error_without": found.identity.error})
         job.log_text(_EXPERIMENT, experiment(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from orbit import plots
 from orbit.data import Dataset
@@ -10,7 +11,6 @@ from orbit.plots.predictions import worst_first
 from runners.experiments.fitting import Fitted
 from runners.job.job import EXAMPLES, Job
 from runners.measure import figures
-from runners.measure.tables import csv_table
 
 # Rows of errors.csv.
 _MOST_ERRORS = 100
@@ -57,11 +57,10 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
 
 def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.ndarray) -> str:
     """The worst predictions of a table: row of the file, true and predicted values of each target, all columns."""
-    pairs = [f"{kind} {name}" for name in data.targets for kind in ("true", "predicted")]
-    truth, found = (values.reshape(len(values), -1) for values in (data.y_test, predicted))
-    numbers = np.arange(len(truth)) if data.test_rows is None else data.test_rows
-    rows = []
-    for i in worst_first(data.y_test, predicted, data.task, standardize=True)[:_MOST_ERRORS]:
-        values = [value for pair in zip(truth[i].tolist(), found[i].tolist(), strict=True) for value in pair]
-        rows.append([numbers[i], *values, *(column[i] for column in columns.values())])
-    return csv_table(["row", *pairs, *columns], rows)
+    rows = np.arange(len(predicted)) if data.test_rows is None else data.test_rows
+    table = {"row": rows}
+    for k, name in enumerate(data.targets):
+        for kind, values in (("true", data.y_test), ("predicted", predicted)):
+            table[f"{kind} {name}"] = values.reshape(len(values), -1)[:, k]
+    worst = worst_first(data.y_test, predicted, data.task, standardize=True)[:_MOST_ERRORS]
+    return pd.DataFrame(columns | table)[[*table, *columns]].iloc[worst].to_csv(index=False)

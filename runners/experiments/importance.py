@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
@@ -14,7 +15,6 @@ from orbit.data import Dataset
 from orbit.engine import Engine
 from runners.experiments.pipeline import predict
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate
-from runners.measure.tables import csv_table
 
 # Permutations of a column.
 _REPEATS = 5
@@ -41,9 +41,9 @@ class Importance:
 
     def csv(self) -> str:
         """Mean and standard deviation of each column, the most important one first."""
-        order = np.argsort(-self.values.mean(1), kind="stable")
-        rows = [[self.names[i], self.values[i].mean(), self.values[i].std()] for i in order]
-        return csv_table(["column", self.change, "standard deviation"], rows)
+        mean, deviation = self.values.mean(1), self.values.std(1)
+        table = pd.DataFrame({"column": self.names, self.change: mean, "standard deviation": deviation})
+        return table.sort_values(self.change, ascending=False, kind="stable").to_csv(index=False)
 
 
 def is_cheap(model: Pipeline, data: Dataset) -> bool:

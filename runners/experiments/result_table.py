@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,13 +14,12 @@ import numpy as np
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, check_value
-from orbit.core.progress import Progress
 from orbit.registry import register
 from orbit.solvers.products import sharing_products
 from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
-from runners.experiments.curves import TableCurve
+from runners.experiments.curves import Line, TableCurve
 from runners.experiments.estimate import Fits, estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
@@ -31,10 +31,12 @@ from runners.measure import figures
 from runners.measure.results import TABLE, Result, curve_results, settings_of
 from runners.measure.tables import markdown_table, mean_and_spread
 
-Results = dict[str, list[dict[str, float]]]
+Results = dict[str, list[dict[str, float]]]  # label of a row -> the metrics of each repeat
+Fit = Callable[..., dict[str, float]]  # the metrics of a fit, from changes of the configuration and a label
 
 
 @register("runner", "table")
+@dataclass(eq=False, repr=False)
 class Table(Runner):
     """Fits every row of a table and every point of its curves, over folds or seeds, and shows published values too.
 
@@ -73,29 +75,17 @@ class Table(Runner):
         together runs of one experiment that differ in nothing else, or in the seed.
     """
 
-    reuses_features: ClassVar[bool] = True
+    rows: dict[str, Any] | None = None
+    columns: dict[str, Any] | None = None
+    curves: dict[str, Any] | None = None
+    repeats: dict[str, Any] | None = None
+    few_repeats: dict[str, Any] | None = None
+    metric: str = "test/accuracy"
+    published: dict[str, Any] | None = None
+    source: str = ""
+    only: list[str] | None = None
 
-    def __init__(
-        self,
-        rows: dict[str, Any] | None = None,
-        columns: dict[str, Any] | None = None,
-        curves: dict[str, Any] | None = None,
-        repeats: dict[str, Any] | None = None,
-        few_repeats: dict[str, Any] | None = None,
-        metric: str = "test/accuracy",
-        published: dict[str, Any] | None = None,
-        source: str = "",
-        only: list[str] | None = None,
-    ) -> None:
-        self.rows = rows
-        self.columns = columns
-        self.curves = curves
-        self.repeats = repeats
-        self.few_repeats = few_repeats
-        self.metric = metric
-        self.published = published
-        self.source = source
-        self.only = only
+    reuses_features: ClassVar[bool] = True
 
     def check(self) -> None:
         super().check()
@@ -107,11 +97,11 @@ class Table(Runner):
         check_labels("runner.curves", self.curves or {})
         for name in self.curves or {}:
             self._curve(name)
-        check_labels("runner.rows", self._all_cells())
-        names = [*(self.rows or {}), *(self.curves or {})]
-        check_only(self.only, "row or curve", names, self._all_cells())
+        cells = self._all_cells()
+        check_labels("runner.rows", cells)
+        check_only(self.only, "row or curve", [*(self.rows or {}), *(self.curves or {})], cells)
         for key, section in (("published", self.published), ("few_repeats", self.few_repeats)):
-            if unknown := set(section or {}) - set(self._all_cells()):
+            if unknown := set(section or {}) - set(cells):
                 raise InputError(f"runner.{key}: no such rows in the table: {', '.join(sorted(unknown))}")
         for label, value in (self.published or {}).items():
             if not is_number(value):
@@ -121,8 +111,9 @@ class Table(Runner):
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of the first repeat, and of the first row in all other repeats."""
-        changes, (first, *others) = self._changes(), self._repeats()
-        return [base.variant(c | first) for c in changes] + [base.variant(changes[0] | repeat) for repeat in others]
+        first, *others = self._lines().values()
+        repeated = [base.variant(first.points[0] | repeat) for repeat in self._repeats()[1:]]
+        return [plan for line in (first, *others) for plan in line.plans(base)] + repeated
 
     def tags(self) -> dict[str, str]:
         """What the whole experiment has, for a run that has only some of it."""
@@ -132,36 +123,25 @@ class Table(Runner):
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each cell of the table, and for each line of its figures."""
-        rows = list[Fits]()
-        for label, changes in self._cells().items():
-            first, *others = self._repeats(label)
-            rows.append(Fits(label, [(plan.variant(changes | first), 1 + len(others))]))
-        for curve in self._curves():
-            first, *others = curve.repeats
-            lines = {label: [changes | point for point in curve.points] for label, changes in curve.series.items()}
-            for label, points in (lines | {label: [changes] for label, changes in curve.references.items()}).items():
-                fits = [(plan.variant(point | first), 1 + len(others)) for point in points]
-                rows.append(Fits(f"{curve.name}, {label}", fits))
-        return estimated(rows)
+        return estimated(
+            Fits(name, [(one, len(line.repeats)) for one in line.plans(plan)]) for name, line in self._lines().items()
+        )
 
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)
-        curves = self._curves()
-        n_fits = sum(len(self._repeats(label)) for label in self._cells())
-        n_fits += sum(len(curve.changes()) * len(curve.repeats) for curve in curves)
-        progress = job.plan.progress(n_fits, "table")
-        with progress, _sharing(job.plan, self.metric):
-            results = self._fit_rows(job, trials, progress)
-            for curve in curves:
-                self._fit_curve(job, curve, trials, progress)
+        n_fits = sum(line.n_fits for line in self._lines().values())
+        with job.plan.progress(n_fits, "table") as progress, _sharing(job.plan, self.metric):
+
+            def fit(changes: dict[str, Any], label: str = "") -> dict[str, float]:
+                metrics = trials.fit(job.plan.variant(changes), label)
+                progress.step(trials.is_earlier)
+                return metrics
+
+            results = self._fit_rows(job, fit)
+            for curve in self._curves():
+                _fit_curve(job, curve, fit)
         if results:
-            values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
-            job.log_figure("table", figures.compared, values, self.metric, self.published)
-            job.say(self._markdown(results))
-            means = {label: float(np.mean(found)) for label, found in values.items()}
-            published = {label: float(value) for label, value in (self.published or {}).items()}
-            names = [*(self.rows or {})], [*(self.columns or {})]
-            compare_columns(job, self.metric, names, means, published, with_ranks=not self.only)
+            self._show(job, results)
         if any(len(scores) > 1 for scores in job.history.values()):
             job.log_figure("epochs", plots.epochs, job.history)
         trials.end(all_fits=not self.only)
@@ -169,121 +149,110 @@ class Table(Runner):
     def _is_chosen(self, *names: str) -> bool:
         return not self.only or not set(names).isdisjoint(self.only)
 
-    def _cells(self) -> dict[str, dict[str, Any]]:
-        """Label -> changes, for every row in every column that is chosen, by the label of the row or its own."""
-        return {
-            label: changes
-            for row, of_row in entries(self.rows).items()
-            for label, changes in _in_columns({row: of_row}, self.columns).items()
-            if self._is_chosen(row, label)
-        }
+    def _all_cells(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Label -> row and changes, for every row in every column."""
+        cells = itertools.product(entries(self.rows).items(), (entries(self.columns) or {"": {}}).items())
+        return {f"{row} {column}".strip(): (row, changes | more) for (row, changes), (column, more) in cells}
 
-    def _all_cells(self) -> dict[str, dict[str, Any]]:
-        return _in_columns(self.rows or {}, self.columns)
-
-    def _repeats(self, label: str = "") -> list[dict[str, Any]]:
-        """The repeats of a row, or of the table."""
-        return settings(self.repeats, "runner.repeats")[: (self.few_repeats or {}).get(label)]
-
-    def _changes(self) -> list[dict[str, Any]]:
-        return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
+    def _rows(self) -> list[Line]:
+        """The cells that are chosen, by the label of the row or their own."""
+        cells = [(label, changes) for label, (row, changes) in self._all_cells().items() if self._is_chosen(row, label)]
+        return [Line(label, [changes], self._repeats(label)) for label, changes in cells]
 
     def _curves(self) -> list[TableCurve]:
         """The curves that are chosen."""
         return [self._curve(name) for name in self.curves or {} if self._is_chosen(name)]
 
     def _curve(self, name: str) -> TableCurve:
-        return TableCurve.read(name, (self.curves or {})[name], self.metric, self._repeats())
+        return TableCurve.read(name, (self.curves or {})[name], self.metric, self.repeats)
 
-    def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
-        cells = self._cells()
-        results: Results = {label: [] for label in cells}
-        for label, changes in cells.items():
-            for repeat in self._repeats(label):
-                plan = job.plan.variant(changes | repeat)
-                results[label].append(trials.fit(plan, label))
-                self._record(job, results)
-                job.log_result(self._result(label, results[label], settings_of(plan.config)))
-                progress.step(trials.is_earlier)
+    def _lines(self) -> dict[str, Line]:
+        """All rows, and the lines and levels of all curves, that are chosen."""
+        rows = {row.label: row for row in self._rows()}
+        of_curves = [(curve, line) for curve in self._curves() for line in (*curve.lines, *curve.levels)]
+        return rows | {f"{curve.figure}, {line.label}": line for curve, line in of_curves}
+
+    def _repeats(self, label: str = "") -> list[dict[str, Any]]:
+        """The repeats of a row, or of the table."""
+        return settings(self.repeats, "runner.repeats")[: (self.few_repeats or {}).get(label)]
+
+    def _fit_rows(self, job: Job, fit: Fit) -> Results:
+        results: Results = {}
+        for row in self._rows():
+            for repeat in row.repeats:
+                results.setdefault(row.label, []).append(fit(row.points[0] | repeat, row.label))
+                self._record(job, row, results)
         return results
 
-    def _fit_curve(self, job: Job, curve: TableCurve, trials: Trials, progress: Progress) -> None:
-        metric = curve.metric
-        for repeat in curve.repeats:
-            for label, changes in curve.references.items():
-                metrics = trials.fit(job.plan.variant(changes | repeat))
-                curve.levels.setdefault(label, []).append(curve.value(metrics))
-                progress.step(trials.is_earlier)
-            with _sharing(job.plan, metric):
-                self._fit_lines(job, curve, repeat, trials, progress)
-        names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
-        names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
-        job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})
-        job.log_metrics({f"{name} std": float(np.std(found)) for name, found in names.items() if len(found) > 1})
-        job.log_result(*curve_results(curve.name, metric, curve.key, curve.lines()))
-        job.log_result(*(Result(curve.name, label, metric, found) for label, found in curve.levels.items()))
-        job.log_text(f"{curve.name}.md", curve.markdown())
-        axes = curve.x_label or curve.key, curve.y_label or metric
-        log_y = metric.startswith("time/")
-        lines, published = curve.lines(), curve.published
-        job.log_figure(curve.name, plots.curves, lines, curve.levels, *axes, log_y=log_y, published=published)
-        job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
-
-    def _fit_lines(
-        self, job: Job, curve: TableCurve, repeat: dict[str, Any], trials: Trials, progress: Progress
-    ) -> None:
-        for point in curve.points:
-            for label, changes in curve.series.items():
-                metrics = trials.fit(job.plan.variant(changes | point | repeat))
-                curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics))
-                progress.step(trials.is_earlier)
-
-    def _record(self, job: Job, results: Results) -> None:
-        for label, found in results.items():
-            values = [metrics[self.metric] for metrics in found]
-            if values:
-                job.log_metrics({f"{label}/{self.metric}": float(np.mean(values))})
-            if len(values) > 1:
-                job.log_metrics({f"{label}/{self.metric}_std": float(np.std(values))})
+    def _record(self, job: Job, row: Line, results: Results) -> None:
+        """Record a row as far as it is fitted, as metrics, in the table, and as the pages of the papers show it."""
+        found, name = results[row.label], f"{row.label}/{self.metric}"
+        values, seconds = ([metrics[key] for metrics in found] for key in (self.metric, "time/total_s"))
+        job.log_metrics({name: float(np.mean(values))})
+        if len(values) > 1:
+            job.log_metrics({f"{name}_std": float(np.std(values))})
         job.log_text("table.md", self._markdown(results))
+        published, made_with = self._published().get(row.label), settings_of(row.plans(job.plan)[0].config)
+        job.log_result(
+            Result(
+                *(TABLE, row.label, self.metric, values),
+                published=published,
+                seconds=round(float(np.mean(seconds)), 2),
+                settings=made_with,
+            )
+        )
+
+    def _published(self) -> dict[str, float]:
+        return {label: float(value) for label, value in (self.published or {}).items()}
+
+    def _show(self, job: Job, results: Results) -> None:
+        """Draw the table and say it, and compare its columns."""
+        values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
+        job.log_figure("table", figures.compared, values, self.metric, self.published)
+        job.say(self._markdown(results))
+        means = {label: float(np.mean(found)) for label, found in values.items()}
+        names = [*(self.rows or {})], [*(self.columns or {})]
+        compare_columns(job, self.metric, names, means, self._published(), with_ranks=not self.only)
 
     def _markdown(self, results: Results) -> str:
-        header = ["", self.metric, "published", "columns", "seconds", "selected"]
-        rows = [[label, *self._figures(label, found), _chosen(found)] for label, found in results.items() if found]
+        header, rows = ["", self.metric, "published", "columns", "seconds", "selected"], []
+        for label, found in results.items():
+            columns, seconds = (
+                np.mean([metrics[key] for metrics in found]) for key in ("features/dim", "time/total_s")
+            )
+            value = mean_and_spread([metrics[self.metric] for metrics in found])
+            published = str((self.published or {}).get(label, ""))
+            rows.append([label, value, published, f"{columns:.0f}", f"{seconds:.1f}", _chosen(found)])
         if not any(row[-1] for row in rows):
             header, rows = header[:-1], [row[:-1] for row in rows]
         return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
 
-    def _result(self, label: str, found: list[dict[str, float]], settings: dict[str, Any]) -> Result:
-        """The row as the pages of the papers show it."""
-        published = (self.published or {}).get(label)
-        return Result(
-            TABLE,
-            label,
-            self.metric,
-            [metrics[self.metric] for metrics in found],
-            published=None if published is None else float(published),
-            seconds=round(float(np.mean([metrics["time/total_s"] for metrics in found])), 2),
-            settings=settings,
-        )
 
-    def _figures(self, label: str, found: list[dict[str, float]]) -> list[str]:
-        columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
-        published = str((self.published or {}).get(label, ""))
-        return [
-            mean_and_spread([metrics[self.metric] for metrics in found]),
-            published,
-            f"{columns:.0f}",
-            f"{seconds:.1f}",
-        ]
-
-
-def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, Any]] | None) -> dict[str, Any]:
-    """Label -> changes, for every row in every column."""
-    if not columns:
-        return rows
-    cells = itertools.product(rows.items(), columns.items())
-    return {f"{row} {column}": (changes or {}) | (more or {}) for (row, changes), (column, more) in cells}
+def _fit_curve(job: Job, curve: TableCurve, fit: Fit) -> None:
+    """Fit all points of a curve, and record and draw it."""
+    metric, places, levels = str(curve.metric), curve.places, {level.label: list[float]() for level in curve.levels}
+    found = {line.label: [list[float]() for _ in places] for line in curve.lines}
+    for repeat in curve.all_repeats:
+        for level in curve.levels:
+            levels[level.label].append(curve.value(fit(level.points[0] | repeat)))
+        with _sharing(job.plan, metric):
+            for i in range(len(places)):
+                for line in curve.lines:
+                    found[line.label][i].append(curve.value(fit(line.points[i] | repeat)))
+    lines = {label: (np.array(places), np.array(values).T) for label, values in found.items()}
+    names = {f"{curve.figure}/{label}": values for label, values in levels.items()}
+    for label, of_line in found.items():
+        names |= {f"{curve.figure}/{label} {curve.key}={x}": values for x, values in zip(places, of_line, strict=True)}
+    job.log_metrics({name: float(np.mean(values)) for name, values in names.items()})
+    job.log_metrics({f"{name} std": float(np.std(values)) for name, values in names.items() if len(values) > 1})
+    job.log_result(*curve_results(curve.figure, metric, curve.key, lines))
+    job.log_result(*(Result(curve.figure, label, metric, values) for label, values in levels.items()))
+    table = curve.markdown(lines, levels)
+    job.log_text(f"{curve.figure}.md", table)
+    axes = curve.x_label or curve.key, curve.y_label or metric
+    log_y, published = metric.startswith("time/"), curve.published or {}
+    job.log_figure(curve.figure, plots.curves, lines, levels, *axes, log_y=log_y, published=published)
+    job.say(f"{metric}, {curve.figure}:\n{table}")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from orbit import plots
@@ -22,9 +23,9 @@ from orbit.solvers.selection import warn_at_end
 from runners.config.plan import Plan
 from runners.config.schema import config_parameters
 from runners.experiments.pipeline import fit_options, pipeline, represented, targets, transformed, weights
-from runners.job.features import fit, learner_cached, shared_in_memory, transform
+from runners.job.features import cached, fit, shared_in_memory, transform
+from runners.job.keys import digest
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
-from runners.measure.tables import csv_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,10 +76,9 @@ class Selected:
         return json.dumps({"metric": self.metric, "chosen": self.chosen, "tried": tried}, indent=2, default=str)
 
     def csv(self) -> str:
-        splits = [f"{self.metric}_{i}" for i in range(self.scores.shape[1])]
-        tried = zip(self.points, self._mean, self._std, self.scores, strict=True)
-        rows = ([*point.values(), mean, std, *scores] for point, mean, std, scores in tried)
-        return csv_table([*self.points[0], f"{self.metric}_mean", f"{self.metric}_std", *splits], rows)
+        means = {f"{self.metric}_mean": self._mean, f"{self.metric}_std": self._std}
+        splits = {f"{self.metric}_{i}": scores for i, scores in enumerate(self.scores.T)}
+        return pd.DataFrame(self.points, dtype=object).assign(**means, **splits).to_csv(index=False)
 
     def figure(self) -> Figure:
         return plots.grid_scores(self.points, self.scores, self.metric, self.best)
@@ -199,7 +199,8 @@ def _fit_learner(model: Pipeline, X: np.ndarray, psi: Any, part: Dataset) -> Non
         learner.fit(hyper.fit_transform(psi, **targets(part)), part.y_train, **options)
         return hyper, learner
 
-    found = learner_cached([hyper, learner, part.y_train, part.clusters, options], features, X, fitted)
+    purpose = digest(["learner", hyper, learner, part.y_train, part.clusters, options])
+    found = cached(purpose, features, X, fitted, small=True)
     model.steps[-2:] = [("hyper", found[0]), ("learner", found[1])]
 
 

@@ -77,8 +77,7 @@ class Trials:
             sections += ["engine", "approx", "hyper"]
         key = json.dumps([plan.config[section] for section in sections], sort_keys=True)
         if key not in self._last:
-            first = not self._last  # one line for the data, then one for each fit
-            self._last = {key: self._job.load(plan, announce=first)}
+            self._last = {key: self._job.load(plan)}
         return self._last[key]
 
     def end(self, all_fits: bool = True) -> None:

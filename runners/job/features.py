@@ -89,26 +89,16 @@ def transform(features: FeatureMap, X: np.ndarray) -> Any:
     return features.transform(X) if key is None else _rows(key, features, X)
 
 
-def cached(purpose: Any, features: FeatureMap, X: Any, make: Callable[[], T]) -> T:
+def cached(purpose: Any, features: FeatureMap, X: Any, make: Callable[[], T], small: bool = False) -> T:
     """The result of ``make`` for a map and all points ``X``, from the store in use if it has it; see :func:`keys.key`.
 
-    Warnings of its computation are stored with a result, and given again every time.
+    Warnings of its computation are stored with a result, and given again every time. A ``small`` one is in memory.
     """
     store, key = _store.get(), _key(purpose, features, X)
     if store is None or key is None:
         return make()
-    result, warned = store.get(keys.with_points(key, X), lambda: _alone(make))
-    warn(warned)
-    return result
-
-
-def learner_cached(content: list[Any], features: FeatureMap, X: np.ndarray, make: Callable[[], T]) -> T:
-    """As :func:`cached`, in memory, for the fit of learners of this content to the features of ``X``."""
-    digest = keys.digest(content)
-    store, key = _store.get(), _key(digest and ["learner", digest], features, X)
-    if store is None or key is None:
-        return make()
-    result, warned = store.in_memory(keys.with_points(key, X), lambda: _alone(make))
+    get = store.in_memory if small else store.get
+    result, warned = get(keys.with_points(key, X), lambda: _alone(make))
     warn(warned)
     return result
 

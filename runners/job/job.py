@@ -70,13 +70,12 @@ class Job(Stopwatch):
         self._texts: list[str] = []
         self._results: dict[tuple[Any, ...], Result] = {}
 
-    def load(self, plan: Plan | None = None, announce: bool = True) -> Dataset:
-        """Load the data set of the job's plan or of another one, record it, and log it where ``announce`` says so."""
-        data = (plan or self.plan).load()
-        name = data_name((plan or self.plan).config["dataset"])
-        self.record.dataset = {"name": name, "source": data.source, "description": data.describe()}
-        self.record.dataset["form"] = data.form
-        log.log(logging.INFO if announce else logging.DEBUG, "%s (%s)", data.describe(), data.source)
+    def load(self, plan: Plan | None = None) -> Dataset:
+        """Load the data set of the job's plan or of another one, and record it; the first is logged."""
+        data, name = (plan or self.plan).load(), data_name((plan or self.plan).config["dataset"])
+        log.log(logging.DEBUG if self.record.dataset else logging.INFO, "%s (%s)", data.describe(), data.source)
+        about = {"name": name, "source": data.source, "description": data.describe()}
+        self.record.dataset = {**about, "form": data.form}
         return data
 
     def log_metrics(self, metrics: dict[str, float]) -> None:

@@ -1,11 +1,6 @@
-"""Tables as text: Markdown that is readable as it is, and CSV."""
+"""Tables as text: Markdown that is readable as it is."""
 
 from __future__ import annotations
-
-import csv
-import io
-from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -23,17 +18,6 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
     )
-
-
-def csv_table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table as the text of a CSV file.
-
-    >>> csv_table(["run", "accuracy"], [["a", 0.9]])
-    'run,accuracy\\na,0.9\\n'
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    return text.getvalue()
 
 
 def number(value: float) -> str:

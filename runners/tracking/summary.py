@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from runners.config.names import data_name, split_override
 from runners.measure import figures
@@ -49,32 +50,48 @@ def summary(jobs: Jobs) -> str:
     return "\n\n".join([*filter(None, parts), _jobs_table(jobs)])
 
 
+def _varied(jobs: Jobs) -> pd.DataFrame:
+    """A row for each job, and a column for each override whose values differ, in the order they were given.
+
+    Values are texts, of a path its own name, and empty where there is none.
+    """
+    given = pd.DataFrame([dict(map(split_override, record.overrides)) for record, _ in jobs])
+    varied = given.loc[:, given.nunique(dropna=False) > 1].fillna("")
+    if "dataset.path" in varied:
+        varied["dataset.path"] = [path and data_name({"name": path, "path": path}) for path in varied["dataset.path"]]
+    return varied
+
+
+def _settings(jobs: Jobs) -> pd.DataFrame:
+    return _varied(jobs).drop(columns=_SEED, errors="ignore")
+
+
+def _shown(jobs: Jobs) -> list[str]:
+    return [key for key in _SHOWN_METRICS if any(key in metrics for _, metrics in jobs)]
+
+
 def _jobs_table(jobs: Jobs) -> str:
     """The overrides that differ between jobs, and the metrics."""
-    varied = _varied(jobs)
-    metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in jobs)]
-    header = ["job", "run", *varied, *metrics, "status"]
+    varied, shown = _varied(jobs), _shown(jobs)
     rows = []
-    for record, found in jobs:
-        settings = [_value(record, key) for key in varied]
-        values = [number(found[key]) if key in found else "" for key in metrics]
+    for (record, found), settings in zip(jobs, varied.to_numpy(), strict=True):
+        values = [number(found[key]) if key in found else "" for key in shown]
         rows.append([str(record.job), record.name, *settings, *values, record.status])
-    return markdown_table(header, rows)
+    return markdown_table(["job", "run", *varied, *shown, "status"], rows)
 
 
 def _over_seeds(jobs: Jobs) -> str:
     """A Markdown table with a row for each configuration: means and standard deviations over its seeds."""
-    varied = _settings(jobs)
+    settings, shown = _settings(jobs), _shown(jobs)
     groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
-    for record, metrics in jobs:
+    for (_, metrics), values in zip(jobs, settings.to_numpy(), strict=True):
         if metrics:
-            groups.setdefault(tuple(_value(record, key) for key in varied), []).append(metrics)
-    shown = [key for key in _SHOWN_METRICS if any(key in m for found in groups.values() for m in found)]
+            groups.setdefault(tuple(values), []).append(metrics)
     rows = [
         [*values, str(len(found)), *(mean_and_spread([m[key] for m in found if key in m]) for key in shown)]
         for values, found in groups.items()
     ]
-    return markdown_table([*varied, "seeds", *shown], rows)
+    return markdown_table([*settings, "seeds", *shown], rows)
 
 
 def _paired(jobs: Jobs, metric: str) -> str:
@@ -86,67 +103,61 @@ def _paired(jobs: Jobs, metric: str) -> str:
 
 def _test(jobs: Jobs, metric: str, key: str) -> list[str] | None:
     """A row for a setting with two values and at least two pairs; None for others."""
-    values = list(dict.fromkeys(_value(record, key) for record, _ in jobs))
+    varied = _varied(jobs)
+    values = list(varied[key].unique())
     if len(values) != 2:
         return None
-    cases: dict[tuple[str, ...], dict[str, float]] = {}
-    others = [other for other in _varied(jobs) if other != key]
-    for record, metrics in jobs:
-        if metric in metrics:
-            case = tuple(_value(record, other) for other in others)
-            cases.setdefault(case, {})[_value(record, key)] = metrics[metric]
-    # cases of one seed have data and draws in common: they are one pair, that of their means
-    by_seed: dict[str, list[list[float]]] = {}
-    for case, found in cases.items():
-        if len(found) == 2:
-            by_seed.setdefault(case[others.index(_SEED)], []).append([found[value] for value in values])
-    pairs = np.array([np.mean(of_seed, axis=0) for of_seed in by_seed.values()])
+    found = varied.assign(**{metric: [metrics.get(metric, math.nan) for _, metrics in jobs]})
+    cases = found.pivot_table(metric, [*varied.columns.drop(key)], key).reindex(columns=values).dropna()
+    pairs = cases.groupby(level=_SEED).mean()  # cases of one seed have data and draws in common
     if len(pairs) < 2:
         return None
-    tested = paired_values_test(*pairs.T)
-    difference = float(np.mean(pairs[:, 1] - pairs[:, 0]))
-    return [key, *values, str(len(pairs)), f"{difference:+.4g}", *(f"{p:.3g}" for p in tested.values())]
+    first, second = pairs.to_numpy().T
+    tested = paired_values_test(first, second).values()
+    return [key, *values, str(len(pairs)), f"{np.mean(second - first):+.4g}", *(f"{p:.3g}" for p in tested)]
 
 
 def _main_metric(jobs: Jobs) -> str | None:
     return next((key for key in MAIN_METRICS if _with_finite(jobs, key)), None)
 
 
-def _with_finite(jobs: Jobs, metric: str) -> Jobs:
-    """The jobs that have a metric, as a finite number."""
-    return [job for job in jobs if math.isfinite(job[1].get(metric, math.nan))]
+def _with_finite(jobs: Jobs, metric: str) -> list[int]:
+    """The places of the jobs that have a metric, as a finite number."""
+    return [i for i, (_, metrics) in enumerate(jobs) if math.isfinite(metrics.get(metric, math.nan))]
 
 
-def _best(jobs: Jobs, metric: str) -> tuple[Record, dict[str, float]]:
-    return (max if MAIN_METRICS[metric] else min)(_with_finite(jobs, metric), key=lambda job: job[1][metric])
+def _best(jobs: Jobs, metric: str) -> int:
+    """The place of the best job."""
+    return (max if MAIN_METRICS[metric] else min)(_with_finite(jobs, metric), key=lambda i: jobs[i][1][metric])
+
+
+def _data(jobs: Jobs) -> list[str]:
+    """The name of the data of each job; empty if the data do not differ."""
+    varied = _varied(jobs)
+    return next((varied[key].tolist() for key in _DATA_KEYS if key in varied), [""] * len(jobs))
 
 
 def _by_data(jobs: Jobs, metric: str) -> dict[str, Jobs]:
     """The jobs with a metric, by their data set if there are several; otherwise all jobs, under an empty name."""
-    names = {_data(record) for record, _ in jobs}
-    if len(names) == 1:
+    names = _data(jobs)
+    if not any(names):
         return {"": jobs}
     found: dict[str, Jobs] = {}
-    for job in _with_finite(jobs, metric):
-        found.setdefault(_data(job[0]), []).append(job)
+    for i in _with_finite(jobs, metric):
+        found.setdefault(names[i], []).append(jobs[i])
     return found
-
-
-def _data(record: Record) -> str:
-    """The name of the data that a job differs in; empty if it differs in none."""
-    values = _overrides(record)
-    return next((_value(record, key) for key in _DATA_KEYS if key in values), "")
 
 
 def _best_metrics(jobs: Jobs, metric: str) -> dict[str, float]:
     """The best value, of each data set: ``best/test/accuracy`` or ``best/gunpoint/test/accuracy``."""
     names = {"/".join(filter(None, ["best", name, metric])): own for name, own in _by_data(jobs, metric).items()}
-    return {name: _best(own, metric)[1][metric] for name, own in names.items()}
+    return {name: own[_best(own, metric)][1][metric] for name, own in names.items()}
 
 
 def _best_line(jobs: Jobs, metric: str, name: str) -> str:
-    record, metrics = _best(jobs, metric)
-    settings = ", ".join(f"{key}={_value(record, key)}" for key in _varied(jobs))
+    place = _best(jobs, metric)
+    record, metrics = jobs[place]
+    settings = ", ".join(f"{key}={value}" for key, value in _varied(jobs).iloc[place].items())
     chosen = ", chosen by the test part" if metric.startswith("test/") else ""
     best = f"Best {metric} of {len(jobs)} jobs{f' on {name}' if name else ''}{chosen}: {metrics[metric]:.4g}"
     equal = sum(other.get(metric) == metrics[metric] for _, other in jobs) - 1
@@ -156,52 +167,28 @@ def _best_line(jobs: Jobs, metric: str, name: str) -> str:
 
 def _figure(jobs: Jobs, metric: str) -> Figure | None:
     """The main metric against each setting; None if only seeds differ."""
-    if not _settings(jobs):
+    varied, settings, known = _varied(jobs), _settings(jobs), _with_finite(jobs, metric)
+    if settings.empty:
         return None
-    known, varied = _with_finite(jobs, metric), _varied(jobs)
-    has_rows = not set(_settings(jobs)) <= set(_DATA_KEYS)  # one for each data set
-    shown = [key for key in varied if key not in _DATA_KEYS] if has_rows else varied
-    settings = [{key: _value(record, key) for key in shown} for record, _ in known]
-    data = [_data(record) for record, _ in known] if shown != varied else None
-    return figures.setting_effects(settings, [metrics[metric] for _, metrics in known], metric, data=data)
-
-
-def _overrides(record: Record) -> dict[str, str]:
-    return dict(map(split_override, record.overrides))
-
-
-def _value(record: Record, key: str) -> str:
-    """The value that an override gives a key, of a path its own name; empty if there is none."""
-    value = _overrides(record).get(key, "")
-    return data_name({"name": value, "path": value}) if key == "dataset.path" and value else value
-
-
-def _varied(jobs: Jobs) -> list[str]:
-    """The overridden keys whose values differ between jobs, in the order they were given."""
-    names = dict.fromkeys(key for record, _ in jobs for key in _overrides(record))
-    return [key for key in names if len({_overrides(record).get(key) for record, _ in jobs}) > 1]
-
-
-def _settings(jobs: Jobs) -> list[str]:
-    return [key for key in _varied(jobs) if key != _SEED]
+    data, of_data = None, [key for key in _DATA_KEYS if key in varied]
+    if of_data and len(of_data) < len(settings.columns):  # one row of panels for each data set
+        varied, names = varied.drop(columns=of_data), _data(jobs)
+        data = [names[i] for i in known]
+    values = [jobs[i][1][metric] for i in known]
+    return figures.setting_effects(varied.iloc[known].to_dict("records"), values, metric, data=data)
 
 
 def _view(jobs: Jobs, metric: str) -> dict[str, Any]:
     """The main metric and the varied keys, as they are logged: ``group.name`` for ``group``, ``data`` for a path."""
-    logged = {key for record, _ in jobs for key in record.params}
-    names = {key: f"{key}.name" if f"{key}.name" in logged else key for key in _varied(jobs)}
-    if "dataset.path" in names:
-        names["dataset.path"] = "data"
-    numeric = [name for key, name in names.items() if _is_numeric(jobs, key)]
-    better = MAIN_METRICS[metric]
-    return {"metric": metric, "larger_is_better": better, "keys": list(names.values()), "numeric": numeric}
-
-
-def _is_numeric(jobs: Jobs, key: str) -> bool:
-    try:
-        return all(math.isfinite(float(_value(record, key))) for record, _ in jobs)
-    except ValueError:
-        return False
+    logged, varied = {key for record, _ in jobs for key in record.params}, _varied(jobs)
+    names = {key: f"{key}.name" if f"{key}.name" in logged else key for key in varied} | {"dataset.path": "data"}
+    numbers = varied.apply(pd.to_numeric, errors="coerce")
+    return {
+        "metric": metric,
+        "larger_is_better": MAIN_METRICS[metric],
+        "keys": [names[key] for key in varied],
+        "numeric": [names[key] for key in varied if np.isfinite(numbers[key]).all()],
+    }
 
 
 def job_records(folder: SweepFolder) -> Jobs:

@@ -167,19 +167,9 @@ class TestCheckpoints:
                     assert found.startswith(f"resume: the checkpoint {path} is damaged (")
                     assert "\n" not in found
 
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"version": np.array(99)}, "it has version 99, this program reads version 3"),
-            ({"x": np.zeros(30)}, "its checksum is wrong"),
-            ({"more": np.zeros(3)}, "its checksum is wrong"),
-        ],
-    )
-    def test_versions_and_changes_are_noticed(self, path, change, message):
-        with np.load(path) as file:
-            arrays = dict(file)
-        np.savez(path, **arrays | change)
-        with pytest.raises(InputError, match=message):
+    def test_another_version_is_refused(self, path):
+        np.savez(path, version=np.array(99))
+        with pytest.raises(InputError, match="it has version 99, this program reads version 4"):
             read_checkpoint(path)
 
     def test_objects_are_not_unpickled(self, path, bomb):
