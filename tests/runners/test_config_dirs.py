@@ -2,103 +2,45 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from runners.config import config_dirs
+from runners.tracking.record import RunFolder
 
-GROUP = '''
-import torch
-import orbit
-from orbit.groups import Group
-from orbit.groups.domains import Finite
-
-
-@orbit.register("group", "swap")
-class Swap(Group):
-    """Vectors, forwards or backwards.
-
-    Parameters
-    ----------
-    broken : bool
-        Whether the result has a wrong shape.
-    """
-
-    domain = Finite(2)
-    default_size = 2
-
-    def __init__(self, broken: bool = False) -> None:
-        self.broken = broken
-
-    def compose(self, left, right):
-        return (left + right) % 2
-
-    def inverse(self, elements):
-        return elements
-
-    def check_shape(self, shape):
-        pass
-
-    def _act(self, elements, X):
-        moved = torch.stack([X.flip(1) if element else X for element in elements])
-        return moved[:, :, :-1] if self.broken else moved
-
-    _adjoint = _act
-'''
-
-EXPERIMENT = """\
-# @package _global_
-# Vectors in both directions
-# orbit experiment=swapped
-defaults:
-  - override /dataset: xperm
-  - override /group: swap
-  - override /kernel: wide
-
-dataset: {n_train: 60, n_test: 40}
-approx: {n_components: 20}
-runner: {save_model: false}
-tracking: {enabled: false}
-"""
-
-PRESET = "# A Gaussian of a large width\ndefaults:\n  - /schema/kernel/gaussian@_here_\n\nlengthscale: 9.0\n"
-
+PLUGIN = Path(__file__).parents[1] / "extension" / "plugin"
 FILES = {
-    "__init__.py": "",
-    "groups.py": GROUP,
-    "conf/experiment/swapped.yaml": EXPERIMENT,
-    "conf/kernel/wide.yaml": PRESET,
+    path.relative_to(PLUGIN).as_posix(): path.read_text()
+    for path in PLUGIN.rglob("*")
+    if path.suffix in (".py", ".yaml")
 }
+PRESET = FILES["conf/kernel/wide.yaml"]
+BAD = {"conf/experiment/bad.yaml": "# @package _global_\nhydra: {x: {_target_: os.getcwd}}\n"}
 
 
-@pytest.fixture
-def swapping(install):
-    return install("swapping", FILES, module="groups")
-
-
-def test_a_package_brings_a_group_a_preset_and_an_experiment(swapping, run, tmp_path):
-    run.ok("experiment=swapped", "seed=1")
-    (config,) = tmp_path.rglob("config.yaml")
-    assert "name: swap" in config.read_text()
-    assert "lengthscale: 9.0" in config.read_text()
-    line = run.refused("experiment=swapped", "group.broken=true").strip().splitlines()[-1]
-    assert line.startswith("error: Swap._act: expected a tensor of shape (2, ")
-    assert ", 5, 8), (elements, points, *shape), found shape (2, " in line
-
-
-def test_they_are_documented_and_their_keys_are_checked(swapping, run):
-    assert "group.broken=false\n    expects true or false\n    Whether the result" in run("--info", "group=swap")[1]
-    assert "kernel=wide" in run("--info", "kernel")[1]
-    assert run("--info", "kernel=wide")[1] == PRESET
-    assert "experiment=swapped" in run("--info", "experiment")[1]
-    assert run("experiment=swapped", "group.broke=true")[::2] == (
-        2,
-        "error: group.broke: no such key; did you mean 'broken'? Choose from name, broken.\n",
+def test_a_package_brings_components_a_preset_and_an_experiment(install, run):
+    install("plugin", FILES)
+    folder = run.finished(
+        "experiment=pulses", "approx=nystrom", "kernel=wide", "learner=ridge", "tracking.enabled=false"
     )
+    config = RunFolder(folder).read_config()
+    assert (config["group"]["name"], config["kernel"]) == ("reversal", {"name": "multiquadric", "width": 4.0})
+
+
+def test_they_are_documented_and_their_keys_are_checked(install, run):
+    install("plugin", FILES)
+    about = "distribution.backwards=0.4\n    expects a finite number > 0 and < 1\n    Probability of the second"
+    assert about in run.ok("--info", "distribution=mostly_forwards")
+    assert "kernel=wide" in run.ok("--info", "kernel")
+    assert run.ok("--info", "kernel=wide") == PRESET
+    assert "experiment=pulses" in run.ok("--info", "experiment")
+    err = run.refused("experiment=pulses", "kernel.widht=1")
+    assert err == "error: kernel.widht: no such key; did you mean 'width'? Choose from name, width.\n"
 
 
 def test_files_of_a_package_that_name_code_are_refused(install, run):
-    files = FILES | {"conf/experiment/bad.yaml": "# @package _global_\nhydra: {x: {_target_: os.getcwd}}\n"}
-    folder = install("swapping", files, module="groups")
+    folder = install("plugin", FILES | BAD)
     err = run.refused("experiment=bad")
     assert err.startswith(f"error: {folder / 'conf/experiment/bad.yaml'}: the key '_target_' names code to run")
 
@@ -116,7 +58,7 @@ def test_a_search_path_adds_folders(run, tmp_path):
     (folder / "nystrom8.yaml").write_text("# @package _global_\napprox: {n_components: 8}\n")
     for given in ("hydra.searchpath=[mine]", f"hydra.searchpath=[file://{tmp_path / 'mine'}]"):
         assert "n_components: 8\n" in run.ok("--cfg", "job", "--package", "approx", given, "experiment=nystrom8")
-    (folder / "bad.yaml").write_text("# @package _global_\nhydra: {x: {_target_: os.getcwd}}\n")
+    (folder / "bad.yaml").write_text(BAD["conf/experiment/bad.yaml"])
     code, out, err = run("hydra.searchpath=[mine]", "experiment=bad")
     assert (code, out) == (2, "")
     assert "bad.yaml: the key '_target_' names code to run" in err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import sys
 from pathlib import Path
 
@@ -21,46 +20,14 @@ LAUNCHERS = PLUGINS["hydra/launcher"]
 PACKAGES = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
 SWEEP = ("-m", *SMALL, "runner.check_group=false", "group=identity,rotation", "seed=0,1")
 
-# The commands of Slurm on this machine alone: a job is a process. sbatch runs a copy of the script, as Slurm does:
-# submitit renames its file as soon as sbatch has answered, perhaps before the shell has opened it.
-COMMANDS = {
-    "sbatch": """
-number=$(( $(ls "$SLURM_FAKE"/script-* 2> /dev/null | wc -l) + 1 ))
-cp "$1" "$SLURM_FAKE/script-$number"
-export SLURM_JOB_ID=$number SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1
-export SLURM_JOB_NODELIST=localhost
-{ sh "$SLURM_FAKE/script-$number"; touch "$SLURM_FAKE/ended-$number"; } > "$SLURM_FAKE/output-$number" 2>&1 &
-echo "Submitted batch job $number"
-""",
-    "srun": """
-while [ "${1#--}" != "$1" ]; do
-    [ "$1" = --unbuffered ] || shift
-    shift
-done
-exec "$@"
-""",
-    "sacct": """
-echo 'JobID|State|NodeList'
-for script in "$SLURM_FAKE"/script-*; do
-    number=${script##*-}
-    [ -e "$SLURM_FAKE/ended-$number" ] && state=COMPLETED || state=RUNNING
-    echo "$number|$state|localhost"
-done
-""",
-    "scancel": "",
-}
-
 
 @pytest.fixture
 def slurm(tmp_path, monkeypatch) -> Path:
-    """The folder of the scripts given to ``sbatch``, and of what they print."""
+    """The folder of the scripts given to ``sbatch``, each of which is a process of this machine, and their output."""
     folder = tmp_path / "slurm"
     folder.mkdir()
-    for name, text in COMMANDS.items():
-        (folder / name).write_text(f"#!/bin/sh\n{text}")
-        (folder / name).chmod(stat.S_IRWXU)
     monkeypatch.setenv("SLURM_FAKE", str(folder))
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{Path(__file__).parent / 'slurm'}{os.pathsep}{os.environ['PATH']}")
     return folder
 
 
