@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from orbit.registry import register
 from runners.config.plan import Plan
 from runners.experiments.trials import Trials
 from runners.job.job import Job
-from runners.job.runner import Runner
+from runners.job.runner import Runner, these
 from runners.measure.machine import describe_machine
 from runners.measure.tables import markdown_table
 
@@ -30,6 +31,7 @@ _WARM_UP = 2
 
 
 @register("runner", "archive")
+@dataclass(eq=False, repr=False)
 class Archive(Runner):
     """Test accuracy and processor seconds on data sets that aeon ships, by their published splits.
 
@@ -49,15 +51,9 @@ class Archive(Runner):
 
     takes_group = False
 
-    def __init__(
-        self,
-        sets: list[str] = ["GunPoint"],  # noqa: B006  never changed
-        comparators: list[Comparator] | None = None,
-        seeds: PositiveInt = 5,
-    ) -> None:
-        self.sets = sets
-        self.comparators = comparators
-        self.seeds = seeds
+    sets: list[str] = these("GunPoint")
+    comparators: list[Comparator] | None = None
+    seeds: PositiveInt = 5
 
     def plans(self, base: Plan) -> list[Plan]:
         if base.config["dataset"]["name"] != "series":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from orbit import plots
@@ -23,7 +25,7 @@ from runners.experiments.changes import check_changes, entries
 from runners.experiments.pipeline import pipeline, represented
 from runners.experiments.trials import Trials
 from runners.job.job import Job
-from runners.job.runner import Runner
+from runners.job.runner import Runner, these
 from runners.measure.machine import describe_machine
 from runners.measure.tables import markdown_table
 
@@ -34,6 +36,7 @@ Points = list[tuple[str, float, float]]  # label, seconds, accuracy
 
 
 @register("runner", "budget")
+@dataclass(eq=False, repr=False)
 class Budget(Runner):
     """Accuracy against seconds of training: fits of several sizes, beside a network trained on moved points.
 
@@ -61,21 +64,12 @@ class Budget(Runner):
         Budgets of the network.
     """
 
-    def __init__(
-        self,
-        n_train: list[PositiveInt] = [100, 1000, 12000],  # noqa: B006  never changed
-        fits: dict[str, Any] | None = None,
-        network: dict[str, Any] | None = None,
-        grid: dict[str, Any] | None = None,
-        tuning_seconds: PositiveFloat = 20.0,
-        seconds: list[PositiveFloat] = [30.0, 60.0, 120.0, 300.0, 600.0],  # noqa: B006
-    ) -> None:
-        self.n_train = n_train
-        self.fits = fits
-        self.network = network
-        self.grid = grid
-        self.tuning_seconds = tuning_seconds
-        self.seconds = seconds
+    n_train: list[PositiveInt] = these(100, 1000, 12000)
+    fits: dict[str, Any] | None = None
+    network: dict[str, Any] | None = None
+    grid: dict[str, Any] | None = None
+    tuning_seconds: PositiveFloat = 20.0
+    seconds: list[PositiveFloat] = these(30.0, 60.0, 120.0, 300.0, 600.0)
 
     def check(self) -> None:
         super().check()
@@ -97,12 +91,14 @@ class Budget(Runner):
 
     def run(self, job: Job) -> None:
         job.say(describe_machine(torch.get_num_threads()))
-        trials, found = Trials(job, "test/accuracy"), {}
+        trials, found = Trials(job, "test/accuracy"), list[tuple[Any, ...]]()
         for n in self.n_train:
-            base = job.plan.variant({"dataset.n_train": n})
+            base, labels = job.plan.variant({"dataset.n_train": n}), f"{n:,} labels"
             data = trials.data(base)  # before the fits, so that none is timed with the loading
-            found[f"{n:,} labels"] = {"fits": self._fit_all(base, trials), "network": self._train(job, base, data)}
-            self._record(job, found)
+            found += [(labels, "fits", *point) for point in self._fit_all(base, trials)]
+            found += [(labels, "network", *point) for point in self._train(job, base, data)]
+            table = self._record(job, pd.DataFrame(found, columns=["labels", "kind", "model", "seconds", "accuracy"]))
+        job.say(table)
         trials.end()
 
     def _fit_all(self, base: Plan, trials: Trials) -> Points:
@@ -150,29 +146,21 @@ class Budget(Runner):
             points.append((f"network, {budget:g} s", spent, accuracy))
         return points
 
-    def _record(self, job: Job, found: dict[str, dict[str, Points]]) -> None:
-        rows = [
-            [panel, label, f"{seconds:.1f}", f"{accuracy:.4f}"]
-            for panel, lines in found.items()
-            for points in lines.values()
-            for label, seconds, accuracy in points
-        ]
-        for panel, label, seconds, accuracy in rows:
-            job.log_metrics({f"{panel}/{label}/accuracy": float(accuracy), f"{panel}/{label}/seconds": float(seconds)})
+    def _record(self, job: Job, found: pd.DataFrame) -> str:
+        """Record what is measured so far, and return it as a table."""
+        rows = []
+        for labels, _, model, seconds, accuracy in found.itertuples(index=False):
+            job.log_metrics({f"{labels}/{model}/accuracy": accuracy, f"{labels}/{model}/seconds": seconds})
+            rows.append([labels, model, f"{seconds:.1f}", f"{accuracy:.4f}"])
         table = markdown_table(["labels", "model", "seconds", "test accuracy"], rows)
         job.log_text("budget.md", table + "\n")
         chosen = [f"{key}={job.plan.config[key]['name']}" for key in ("group", "encoder", "approx")]
         names = {"fits": f"fits with {', '.join(chosen)}", "network": "network, trained on moved points"}
-        drawn = {
-            panel: {
-                names[kind]: (np.array([s for _, s, _ in points]), np.array([a for _, _, a in points]))
-                for kind, points in lines.items()
-            }
-            for panel, lines in found.items()
-        }
+        drawn: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
+        for (labels, kind), line in found.groupby(["labels", "kind"], sort=False):
+            drawn.setdefault(labels, {})[names[kind]] = line["seconds"].to_numpy(), line["accuracy"].to_numpy()
         job.log_figure("budget", plots.budgets, drawn, "seconds of training", "test accuracy")
-        if len(found) == len(self.n_train):
-            job.say(table)
+        return table
 
 
 def _moved_batches(

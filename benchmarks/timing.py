@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ Compared = Literal[
 
 
 @register("runner", "timing")
+@dataclass(eq=False, repr=False)
 class Timing(Runner):
     """Time against sizes, or one named comparison; all values are medians over interleaved rounds.
 
@@ -56,19 +58,11 @@ class Timing(Runner):
         Measured rounds, with one run of every case in each, and one before the first.
     """
 
-    def __init__(
-        self,
-        compare: Compared | None = None,
-        sweep: dict | None = None,
-        paths: list[Literal["auto", "direct", "template", "spectral"]] | None = None,
-        n_points: PositiveInt = 1000,
-        rounds: PositiveInt = 7,
-    ) -> None:
-        self.compare = compare
-        self.sweep = sweep
-        self.paths = paths
-        self.n_points = n_points
-        self.rounds = rounds
+    compare: Compared | None = None
+    sweep: dict | None = None
+    paths: list[Literal["auto", "direct", "template", "spectral"]] | None = None
+    n_points: PositiveInt = 1000
+    rounds: PositiveInt = 7
 
     def check(self) -> None:
         super().check()

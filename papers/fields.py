@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from runners.experiments.changes import check_changes, entries
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.trials import Trials
 from runners.job.job import Job, Stopwatch
-from runners.job.runner import Runner
+from runners.job.runner import Runner, these
 from runners.measure.results import Result, curve_results
 
 _GRID = 18
@@ -28,6 +29,7 @@ Changes = dict[str, dict[str, Any]]
 
 
 @register("runner", "fields")
+@dataclass(eq=False, repr=False)
 class Fields(Runner):
     """Error against the number of frequencies, time against the number of points, and pictures of the fields.
 
@@ -52,23 +54,13 @@ class Fields(Runner):
         Name of another figure of errors -> its series.
     """
 
-    def __init__(
-        self,
-        series: dict[str, Any] | None = None,
-        exact: dict[str, Any] | None = None,
-        components: list[PositiveInt] = [10, 30, 100, 300],  # noqa: B006  never changed: the schema reads it
-        sizes: list[PositiveInt] = [100, 1000, 10_000],  # noqa: B006
-        timed_components: PositiveInt = 200,
-        repeats: PositiveInt = 1,
-        others: dict[str, Any] | None = None,
-    ) -> None:
-        self.series = series
-        self.exact = exact
-        self.components = components
-        self.sizes = sizes
-        self.timed_components = timed_components
-        self.repeats = repeats
-        self.others = others
+    series: dict[str, Any] | None = None
+    exact: dict[str, Any] | None = None
+    components: list[PositiveInt] = these(10, 30, 100, 300)
+    sizes: list[PositiveInt] = these(100, 1000, 10_000)
+    timed_components: PositiveInt = 200
+    repeats: PositiveInt = 1
+    others: dict[str, Any] | None = None
 
     def check(self) -> None:
         super().check()

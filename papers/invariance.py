@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
 from runners.experiments.pipeline import represented_points
 from runners.job.job import Job
-from runners.job.runner import Runner
+from runners.job.runner import Runner, these
 
 _OWN = ("shape", "moves")  # keys of a case that are not keys of the configuration
 
 
 @register("runner", "invariance")
+@dataclass(eq=False, repr=False)
 class Invariance(Runner):
     """The invariance error mean |psi(g x) - psi(x)| / |psi(x)| over points and random group elements.
 
@@ -43,17 +45,10 @@ class Invariance(Runner):
         Number of random elements that each point is moved by.
     """
 
-    def __init__(
-        self,
-        cases: dict[str, Any] | None = None,
-        approximations: list[str] = ["rf", "nystrom", "exact"],  # noqa: B006  never changed: the schema reads it
-        n_points: PositiveInt = 40,
-        n_moves: PositiveInt = 16,
-    ) -> None:
-        self.cases = cases
-        self.approximations = approximations
-        self.n_points = n_points
-        self.n_moves = n_moves
+    cases: dict[str, Any] | None = None
+    approximations: list[str] = these("rf", "nystrom", "exact")
+    n_points: PositiveInt = 40
+    n_moves: PositiveInt = 16
 
     def check(self) -> None:
         super().check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +16,13 @@ from papers.measures.base import Lines
 from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
 from runners.job.job import Job
-from runners.job.runner import Runner
+from runners.job.runner import Runner, these
 
 Name = Literal["kernel_error", "orbit_error", "orff_error", "skeleton_error", "skeleton_locality"]
 
 
 @register("runner", "measure")
+@dataclass(eq=False, repr=False)
 class Measure(Runner):
     """One quantity for several settings, a range of sizes and several seeds: a curve for each setting.
 
@@ -49,23 +51,13 @@ class Measure(Runner):
         Number of seeds.
     """
 
-    def __init__(
-        self,
-        measure: Name = "kernel_error",
-        options: dict[str, Any] | None = None,
-        series: dict[str, Any] | None = None,
-        panels: dict[str, Any] | None = None,
-        sizes: list[PositiveInt] = [16, 32, 64, 128, 256],  # noqa: B006  never changed: the schema reads it
-        n_points: PositiveInt = 200,
-        repeats: PositiveInt = 5,
-    ) -> None:
-        self.measure = measure
-        self.options = options
-        self.series = series
-        self.panels = panels
-        self.sizes = sizes
-        self.n_points = n_points
-        self.repeats = repeats
+    measure: Name = "kernel_error"
+    options: dict[str, Any] | None = None
+    series: dict[str, Any] | None = None
+    panels: dict[str, Any] | None = None
+    sizes: list[PositiveInt] = these(16, 32, 64, 128, 256)
+    n_points: PositiveInt = 200
+    repeats: PositiveInt = 5
 
     def check(self) -> None:
         super().check()

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import InputError
-from papers.runs import Run
 from runners.config.program import program
 from runners.job.job import LONGEST_SLUG, slug
 from runners.measure.results import GAP, TABLE, Result
+from runners.tracking.record import Record, RunFolder
 
 #: The folder of the files, in that of the pages.
 FOLDER = "records"
@@ -76,9 +76,9 @@ class PublishedRun:
     note: str = ""
 
     @classmethod
-    def of(cls, run: Run) -> PublishedRun:
+    def of(cls, record: Record, folder: RunFolder) -> PublishedRun:
         """What is kept of a run."""
-        record, tags, metrics = run.record, run.record.tags, run.metrics
+        tags, metrics = record.tags, folder.read_metrics()
         ended = record.end if record.end is not None else record.start
         earlier, earlier_processor = (metrics.get(f"time/earlier_{key}", 0.0) for key in ("s", "processor_s"))
         processor = metrics.get("time/processor_s")
@@ -86,8 +86,8 @@ class PublishedRun:
         rows, curves = (json.loads(tags.get(key, "[]")) for key in ("rows", "curves"))
         commit = tags.get("git.commit", "")[:10] or f"version {tags.get('version.orbit', 'unknown')}"
         return cls(
-            experiment=run.experiment,
-            size=run.size,
+            experiment=tags["experiment"],
+            size=str(record.params.get("size", "small")),
             command=_command(record.overrides, bool(record.files)),
             started=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.start)),
             seed=tags.get("seed", ""),
@@ -96,7 +96,7 @@ class PublishedRun:
             memory_mb=None if earlier else _rounded(metrics.get("memory/peak_mb")),  # that of other processes is lost
             machine=tags.get("machine", ""),
             commit=commit + changed,
-            results=[Result.unpacked(values) for values in run.folder.read_results()],
+            results=[Result.unpacked(values) for values in folder.read_results()],
             rows=rows,
             curves=curves,
         )
@@ -247,21 +247,23 @@ def gathered(kept: Iterable[PublishedRun]) -> dict[str, Gathered]:
     return {name: Gathered(runs) for name, runs in sorted(found.items())}
 
 
-def published_runs(runs: Sequence[Run], experiments: Collection[str]) -> list[tuple[PublishedRun, Run]]:
+def published_runs(
+    runs: Sequence[tuple[Record, RunFolder]], experiments: Collection[str]
+) -> list[tuple[PublishedRun, RunFolder]]:
     """Of each experiment, size and seed, the newest run whose figures were recorded, and newer ones of parts."""
-    found: list[tuple[PublishedRun, Run]] = []
-    whole = set[tuple[str, str]]()
-    for run in runs:
-        key = f"{run.experiment}-{run.size}", run.record.tags.get("seed", "")
-        if run.experiment not in experiments or key in whole:
+    found: list[tuple[PublishedRun, RunFolder]] = []
+    whole = set[tuple[Any, ...]]()
+    for record, folder in runs:
+        key = record.tags["experiment"], record.params.get("size"), record.tags.get("seed")
+        if key[0] not in experiments or key in whole:
             continue
-        kept = PublishedRun.of(run)
+        kept = PublishedRun.of(record, folder)
         if kept.results:
-            if kept.is_whole:
-                whole.add(key)
-            found.append((kept, run))
-    used = {id(kept) for runs in gathered(kept for kept, _ in found).values() for kept in runs.runs}
-    return [(kept, run) for kept, run in reversed(found) if id(kept) in used]
+            found.append((kept, folder))
+        if kept.results and kept.is_whole:
+            whole.add(key)
+    used = {id(kept) for each in gathered(kept for kept, _ in found).values() for kept in each.runs}
+    return [(kept, folder) for kept, folder in reversed(found) if id(kept) in used]
 
 
 def read_records(folder: Path) -> dict[str, Gathered]:

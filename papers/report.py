@@ -14,10 +14,10 @@ from orbit.registry import register
 from papers.pages import pages
 from papers.published import experiments, papers, repeated
 from papers.records import FOLDER, PublishedRun, published_runs, read_records
-from papers.runs import Run, read_runs
+from papers.runs import read_runs
 from runners.job.job import Job
 from runners.job.runner import Runner, check_only
-from runners.tracking.record import FIGURES
+from runners.tracking.record import FIGURES, RunFolder
 
 
 @register("runner", "report")
@@ -94,7 +94,7 @@ def write_pages(folder: Path) -> None:
         write_whole(folder / f"{name}.md", text)
 
 
-def _write(kept: PublishedRun, run: Run, folder: Path) -> None:
+def _write(kept: PublishedRun, run: RunFolder, folder: Path) -> None:
     """Write results and the pictures that the pages show; of a whole run, instead of all that it replaces."""
     pictures = folder / FIGURES / kept.name
     if kept.is_whole:
@@ -106,7 +106,7 @@ def _write(kept: PublishedRun, run: Run, folder: Path) -> None:
     kept.write(folder / FOLDER)
     items = [item for paper in papers() for item in paper.items if item.experiment == kept.experiment]
     shown = {stem for item in items for stem in item.pictures}
-    for path in sorted((run.folder.path / FIGURES).glob("*.png")):
+    for path in sorted((run.path / FIGURES).glob("*.png")):
         stem = path.stem.replace(" ", "_")
         if stem in shown:
             pictures.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +15,11 @@ from orbit.core.params import PositiveInt, allows
 from papers.measures.base import Lines, Quantity
 from runners.config.plan import Plan
 from runners.job.job import Job
+from runners.job.runner import these
 from runners.measure.results import Result
 
 
+@dataclass(eq=False, repr=False)
 class SkeletonLocality(Quantity):
     """Mean correlation, over random features, of the occurrence of a few pixels with that of others, near and far.
 
@@ -37,13 +40,8 @@ class SkeletonLocality(Quantity):
 
     parts: ClassVar[Mapping[str, str]] = dict.fromkeys(("within 2 pixels", "beyond 12 pixels"), "mean correlation")
 
-    def __init__(
-        self,
-        shape: list[PositiveInt] = [24, 24, 3],  # noqa: B006  never changed
-        pixels: list[list] = [[5, 5], [5, 18], [18, 5], [18, 18]],  # noqa: B006
-    ) -> None:
-        self.shape = shape
-        self.pixels = pixels
+    shape: list[PositiveInt] = these(24, 24, 3)
+    pixels: list[list] = these([5, 5], [5, 18], [18, 5], [18, 18])
 
     def check(self) -> None:
         super().check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,32 +67,21 @@ class Compare(Runner):
     def run(self, job: Job) -> None:
         group, repeats = job.plan.config["group"]["name"], settings(self.repeats, "runner.repeats")
         pairs = self._pairs(job.plan)
-        found: list[list[_Row]] = []
+        found: list[list[dict[str, Any]]] = []
         with job.plan.progress(2 * len(pairs), "compare") as progress:
             for repeat, pair in zip(repeats, pairs, strict=True):
                 at = ", ".join(f"{key}={value}" for key, value in repeat.items())
                 found.append(_compare(job, pair, at, progress))
-        names = list(found[0][0].scores)
-        job.log_table(
-            "compare.md", ["", *names, "seconds", "paired test"], [row.cells() for rows in found for row in rows]
-        )
-        values = {label: [rows[i].scores[names[0]] for rows in found] for i, label in enumerate(pairs[0])}
-        job.log_metrics({f"test/{names[0]}": float(np.mean(values[f"group={group}"]))})
-        job.log_figure("compare", figures.compared, values, f"test {names[0]}")
+        cells = [[v if isinstance(v, str) else f"{v:.4g}" for v in row.values()] for rows in found for row in rows]
+        header = list(found[0][0])
+        main = header[1]
+        job.log_table("compare.md", header, cells)
+        values = {label: [rows[i][main] for rows in found] for i, label in enumerate(pairs[0])}
+        job.log_metrics({f"test/{main}": float(np.mean(values[f"group={group}"]))})
+        job.log_figure("compare", figures.compared, values, f"test {main}")
 
 
-@dataclass(frozen=True)
-class _Row:
-    label: str
-    scores: dict[str, float]
-    seconds: str
-    tested: str
-
-    def cells(self) -> list[str]:
-        return [self.label, *(f"{value:.4g}" for value in self.scores.values()), self.seconds, self.tested]
-
-
-def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> list[_Row]:
+def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> list[dict[str, Any]]:
     """Fit both plans of a pair, test the difference, and add rows of references. ``at`` names the repeat."""
     data = job.load(pair["group=identity"])
     fits: list[Fitted] = []
@@ -121,8 +109,8 @@ def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> li
     ]
     labels = [f"{label}, {at}" if at else label for label in (*pair, *(reference.name for reference in beside))]
     found = [{name: each[f"test/{name}"] for name in METRICS[data.task] if f"test/{name}" in each} for each in scores]
-    blank = [""] * len(beside)
+    times, blank = [f"{each:.1f}" for each in seconds], [""] * len(beside)
     return [
-        _Row(*row)
-        for row in zip(labels, found, [*map("{:.1f}".format, seconds), *blank], [text, "", *blank], strict=True)
+        {"": label, **scored, "seconds": time, "paired test": said}
+        for label, scored, time, said in zip(labels, found, times + blank, [text, "", *blank], strict=True)
     ]

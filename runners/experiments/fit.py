@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from orbit.data import Dataset
@@ -25,6 +26,7 @@ from runners.measure.metrics import METRICS, target_labels
 
 
 @register("runner", "fit")
+@dataclass(eq=False, repr=False)
 class Fit(Runner):
     """dataset -> representation -> features -> hyper -> learner, then metrics, figures and the model.
 
@@ -47,12 +49,9 @@ class Fit(Runner):
 
     reuses_features: ClassVar[bool] = True
 
-    def __init__(
-        self, save_model: bool = True, check_group: bool = True, importance: bool | Literal["auto"] = "auto"
-    ) -> None:
-        self.save_model = save_model
-        self.check_group = check_group
-        self.importance = importance
+    save_model: bool = True
+    check_group: bool = True
+    importance: bool | Literal["auto"] = "auto"
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         return estimated([Fits("fit", [(plan, 1)])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,6 +35,7 @@ _FILE = "predictions.csv"
 
 
 @register("runner", "predict")
+@dataclass(eq=False, repr=False)
 class Predict(Runner):
     """Predicts new points, which are read in the same way as the data set of the model.
 
@@ -64,19 +66,11 @@ class Predict(Runner):
     tracked: ClassVar[bool] = False
     uses_data: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        model: str | None = None,
-        input: str | None = None,
-        output: str | None = None,
-        id_column: str | None = None,
-        trust: bool = False,
-    ) -> None:
-        self.model = model
-        self.input = input
-        self.output = output
-        self.id_column = id_column
-        self.trust = trust
+    model: str | None = None
+    input: str | None = None
+    output: str | None = None
+    id_column: str | None = None
+    trust: bool = False
 
     def check(self) -> None:
         super().check()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import ClassVar
+from typing import ClassVar, TypeVar, cast
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError, choose_from
 from runners.config.plan import Plan
 from runners.job.estimate import Estimate
 from runners.job.job import Job
+
+T = TypeVar("T")
 
 
 class Runner(Component):
@@ -64,3 +66,8 @@ def check_only(only: Collection[str] | None, what: str, names: Collection[str], 
     for name in only or []:
         if name not in names and name not in parts:
             raise InputError(f"runner.only: no such {what} {name!r}{choose_from(str(name), names)}")
+
+
+def these(*values: T) -> list[T]:
+    """The default of a parameter that is a list, as a data class takes it: never changed."""
+    return cast("list[T]", values)
