@@ -138,7 +138,10 @@ def run_with_figures(monkeypatch, tmp_path, capsys):
     def execute(*overrides: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["run.py", *overrides, f"outputs={tmp_path / 'out'}"])
         capsys.readouterr()
-        code = runners.app.cli.main()
+        try:
+            code = runners.app.cli.main()
+        except SystemExit as end:  # of a sweep before its first job
+            code = end.code
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +17,14 @@ class Program:
         return self.execute(*overrides)
 
     def ok(self, *overrides: str) -> str:
-        """What a command that succeeds prints."""
+        """What a command that succeeds prints; ``said`` has its errors too."""
+        return self.ends(0, *overrides)
+
+    def ends(self, expected: int, *overrides: str) -> str:
+        """What a command with this exit code prints."""
         code, self.out, self.err = self.execute(*overrides)
-        assert code == 0, self.err
+        assert code == expected, self.err
+        self.said = self.out + self.err
         return self.out
 
     def finished(self, *overrides: str) -> Path:
@@ -28,11 +34,14 @@ class Program:
         (folder,) = {*folders(self.tmp_path)} - before
         return folder
 
+    def metrics(self, *overrides: str) -> dict[str, float]:
+        """Those of the run of a command that succeeds."""
+        return json.loads((self.finished(*overrides) / "metrics.json").read_text())
+
     def refused(self, *overrides: str) -> str:
         """The errors of a command that is refused as bad input."""
-        code, _, err = self.execute(*overrides)
-        assert code == 2, err
-        return err
+        self.ends(2, *overrides)
+        return self.err
 
 
 def folders(tmp_path: Path) -> list[Path]:

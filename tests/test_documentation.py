@@ -156,7 +156,7 @@ def test_files_that_pytest_is_given_exist(page):
     [
         pytest.param(page, id=name_of(page), marks=pytest.mark.slow if name_of(page) in SLOW_CODE else ())
         for page in PAGES[1:]
-        # tests/runners/test_run_cli.py has runs for the first, test_readme.py continues README's code with the others
+        # runners/test_run_sweeps.py runs that of the first, test_readme.py continues README's code with the others
         if blocks(page, "python") and name_of(page) not in ("howto/sweep.md", "howto/python.md", "howto/extend.md")
     ],
 )

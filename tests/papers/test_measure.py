@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -17,11 +16,13 @@ from runners.tracking.record import RunFolder
 class TestKernelError:
     def test_error_falls_with_the_number_of_components(self, run, tmp_path):
         sizes = ("runner.sizes=[16,256]", "runner.n_points=30", "runner.repeats=4", "frequencies=monte_carlo")
-        folder = run.finished("runner=measure", "approx=rf", "orbit.size=4", *sizes, "tracking.enabled=false")
-        metrics = RunFolder(folder).read_metrics()
+        metrics = run.metrics("runner=measure", "approx=rf", "orbit.size=4", *sizes, "tracking.enabled=false")
         ratio = metrics["rel_fro_error/error/16"] / metrics["rel_fro_error/error/256"]
         assert 2 < ratio < 8  # 4 by theory
-        assert {path.stem for path in (folder / "figures").iterdir()} == {"rel_fro_error", "rel_spectral_error"}
+        assert {path.stem for path in (folders(tmp_path)[0] / "figures").iterdir()} == {
+            "rel_fro_error",
+            "rel_spectral_error",
+        }
 
     def test_a_curve_for_each_orbit_size_and_rule(self, run, tmp_path):
         series = "runner.series={random: {orbit.rule: monte_carlo}, even: {orbit.rule: quadrature}}"
@@ -38,12 +39,10 @@ class TestKernelError:
         fits, fit_gram = [], Exact.fit_gram
         monkeypatch.setattr(Exact, "fit_gram", lambda self, X: fits.append(self) or fit_gram(self, X))
         settings = ("runner.options={reference: 16}", "runner.sizes=[32]", "runner.n_points=20", "runner.repeats=2")
-        for name, sizes in (("a", (2, 8)), ("b", (8,))):
-            series = ", ".join(f"r{size}: {{orbit.size: {size}}}" for size in sizes)
-            command = ("runner=measure", "approx=rf", f"runner.series={{{series}}}", *settings, f"run_name={name}")
-            assert run(*command, "tracking.enabled=false")[0] == 0
+        command = ("runner=measure", "approx=rf", *settings, "tracking.enabled=false")
+        both = run.metrics(*command, "runner.series={r2: {orbit.size: 2}, r8: {orbit.size: 8}}")
+        alone = run.metrics(*command, "runner.series={r8: {orbit.size: 8}}")
         assert len(fits) == 2 + 2
-        both, alone = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
         key = "rel_fro_error/r8/32"
         assert both[key] == alone[key] != both["rel_fro_error/r2/32"]
 
@@ -65,8 +64,7 @@ def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_pa
         "part: {group: {name: dihedral}, orbit: {size: 2, rule: monte_carlo}}}"
     )
     settings = ("runner=invariance", cases, "engine.dtype=float64", "runner.n_points=5", "tracking.enabled=false")
-    assert run(*settings)[0] == 0
-    metrics = RunFolder(folders(tmp_path)[0]).read_metrics()
+    metrics = run.metrics(*settings)
     for approx in ("rf", "nystrom", "exact"):
         assert metrics[f"invariance/whole/{approx}"] < 1e-10
         assert metrics[f"invariance/part/{approx}"] > 1e-3
@@ -78,12 +76,11 @@ def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, t
         *("runner.sizes=[20,200]", "runner.timed_components=10", "selection.grid={kernel.lengthscale: [0.5, 1]}"),
         "runner.exact={curl-free OVK: {approx: {name: ovk, max_size: 150}}}",
     )
-    folder = run.finished("experiment=orff_curl", "tracking.enabled=false", *smaller)
-    out = run.out
-    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics = run.metrics("experiment=orff_curl", "tracking.enabled=false", *smaller)
+    (folder,) = folders(tmp_path)
     for label in ("curl-free ORFF", "independent RFF"):
         assert metrics[f"mse/{label} D64"] < metrics[f"mse/{label} D4"] / 4
-    assert re.search(r"curl-free OVK, N=200 +stopped: approx=ovk: the exact kernel matrix would have 400 rows", out)
+    assert re.search(r"curl-free OVK, N=200 +stopped: approx=ovk: the exact kernel matrix would have 400 rows", run.out)
     figures = {path.name for path in (folder / "figures").iterdir()}
     assert {"error.png", "time.png", "field curl-free ORFF.png", "grid-1_curl-free_ORFF_D_4_repeat_0.png"} <= figures
 

@@ -59,9 +59,7 @@ def test_a_search_path_adds_folders(run, tmp_path):
     for given in ("hydra.searchpath=[mine]", f"hydra.searchpath=[file://{tmp_path / 'mine'}]"):
         assert "n_components: 8\n" in run.ok("--cfg", "job", "--package", "approx", given, "experiment=nystrom8")
     (folder / "bad.yaml").write_text(BAD["conf/experiment/bad.yaml"])
-    code, out, err = run("hydra.searchpath=[mine]", "experiment=bad")
-    assert (code, out) == (2, "")
-    assert "bad.yaml: the key '_target_' names code to run" in err
+    assert "bad.yaml: the key '_target_' names code to run" in run.refused("hydra.searchpath=[mine]", "experiment=bad")
     expected = "error: hydra.searchpath: expected folders of configuration files, found no folder other\n"
     assert run("hydra.searchpath=[other]") == (2, "", expected)
 
@@ -90,9 +88,7 @@ def test_encodings_and_endings_of_files(added, run):
 
 def test_a_package_that_cannot_be_imported_is_one_line(install, run):
     install("failing", {"__init__.py": "import no_such_module"})
-    code, out, err = run("group=identity")
-    assert (code, out) == (2, "")
-    assert err == (
+    assert run.refused("group=identity") == (
         "error: package failing: its components in failing cannot be imported (ModuleNotFoundError: No module named "
         "'no_such_module'): mend or uninstall it\n"
     )

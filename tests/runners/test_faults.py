@@ -162,10 +162,8 @@ def test_a_sweep_whose_disk_is_full_shows_and_keeps_the_jobs_before(run, tmp_pat
         assert run("-m", *SMALL, "seed=0")[0] == 0
     with monkeypatch.context() as patch:
         patch.setattr(files, "_to_disk", Disk(counted.written + 3))  # in the second of three jobs
-        code, out, err = run("-m", *SMALL, "seed=0,1,2")
-    assert code == 1
-    assert "1 of 3 jobs finished" in out
-    assert_one_line(err, FULL)
+        assert "1 of 3 jobs finished" in run.ends(1, "-m", *SMALL, "seed=0,1,2")
+    assert_one_line(run.err, FULL)
     assert [RunFolder(folder).read_record().status for folder in folders(tmp_path)].count("FINISHED") == 2
     assert_ended_by_the_next_start(run, tmp_path)
 
@@ -179,9 +177,8 @@ def test_a_run_whose_disk_is_full_at_its_upload_is_uploaded_by_the_next_start(ru
             no_room()
 
         patch.setattr("runners.tracking.mlflow.upload_folder", fill)
-        code, _, err = run(*SMALL)
-    assert code == 0
-    assert f"Upload to MLflow failed ([Errno 28] {FULL})" in err
+        run.ok(*SMALL)
+    assert f"Upload to MLflow failed ([Errno 28] {FULL})" in run.err
     assert len(Pending(tmp_path / "out").markers()) == 1
     assert_ended_by_the_next_start(run, tmp_path)
     (logged,) = mlflow_runs(tmp_path)
@@ -201,22 +198,13 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def outcome(run, capsys, *overrides: str) -> tuple[object, str]:
-    """The exit code and the errors of a command; one that Hydra ends before its jobs raises SystemExit."""
-    try:
-        code, _, err = run(*overrides)
-    except SystemExit as end:
-        return end.code, capsys.readouterr().err
-    return code, err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kib", [4, 8, 16, 32, 48, 56])  # a run with blank figures takes 64
 @pytest.mark.parametrize("sweep", [(), ("-m", "seed=0,1,2")], ids=["run", "sweep"])
-def test_a_disk_of_any_size_that_fills(run, capsys, tmp_path, kib, sweep):
+def test_a_disk_of_any_size_that_fills(run, tmp_path, kib, sweep):
     """The writes that the tests above do not see: of Hydra, of the log, and parts of a file."""
     with mounted(tmp_path / "out", f"size={kib}k"):
-        code, err = outcome(run, capsys, *sweep, *SMALL[:-1], "tracking.enabled=false")
+        code, _, err = run(*sweep, *SMALL[:-1], "tracking.enabled=false")
         assert code == 2 if not sweep else code in (1, 2)
         assert_one_line(err, FULL)
         assert str(tmp_path / "out") in err.splitlines()[-1]
@@ -226,11 +214,9 @@ def test_a_disk_of_any_size_that_fills(run, capsys, tmp_path, kib, sweep):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sweep", [(), ("-m", "seed=0,1")], ids=["run", "sweep"])
-def test_outputs_that_cannot_be_written(run, capsys, tmp_path, sweep):
+def test_outputs_that_cannot_be_written(run, tmp_path, sweep):
     with mounted(tmp_path / "out", "ro"):
-        code, err = outcome(run, capsys, *sweep, *SMALL)
-        assert code == 2
-        assert_one_line(err, "Read-only file system")
+        assert_one_line(run.refused(*sweep, *SMALL), "Read-only file system")
 
 
 def test_a_full_disk_in_the_middle_of_an_upload_is_told_in_one_line(tmp_path):
@@ -268,8 +254,7 @@ def locked(database: Path) -> Iterator[sqlite3.Connection]:
 @pytest.mark.slow
 def test_a_database_that_is_locked_for_ever_is_refused_at_the_start(run, database):
     with locked(database):
-        code, _, err = run(*SMALL)
-    assert code == 2
+        err = run.refused(*SMALL)
     assert err.splitlines()[-1].startswith("error: tracking.uri: cannot use sqlite:////")
     assert "database is locked" in err
     assert "Traceback" not in err
@@ -286,11 +271,9 @@ def test_a_database_that_is_locked_during_a_run_gets_its_results_later(run, data
             return stage(self, name)
 
         monkeypatch.setattr(Stopwatch, "stage", lock_in_the_fit)
-        code, out, err = run(*SMALL)
-    assert code == 0
-    assert "test accuracy" in out
-    assert "Upload to MLflow failed" in err
-    assert "Traceback" not in err
+        assert "test accuracy" in run.ok(*SMALL)
+    assert "Upload to MLflow failed" in run.err
+    assert "Traceback" not in run.err
     assert run("runner=sync")[0] == 0
     (logged,) = mlflow_runs(tmp_path)
     assert logged.info.status == "FINISHED"
@@ -327,12 +310,10 @@ class Clock:
 @pytest.mark.usefixtures("database", "patient")
 def test_a_clock_that_is_set_back(run, tmp_path, monkeypatch, at):
     monkeypatch.setattr(time, "time", Clock(at))
-    assert run(*SMALL)[0] == 0
+    folder = RunFolder(run.finished(*SMALL))
     monkeypatch.undo()
-    (folder,) = folders(tmp_path)
-    record = RunFolder(folder).read_record()
+    record, metrics = folder.read_record(), folder.read_metrics()
     assert 0 <= record.end - record.start < 3000
-    metrics = RunFolder(folder).read_metrics()
     assert all(seconds >= 0 for name, seconds in metrics.items() if name.startswith("time/"))
     (logged,) = mlflow_runs(tmp_path)
     assert logged.info.end_time >= logged.info.start_time

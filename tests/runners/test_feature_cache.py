@@ -65,8 +65,7 @@ class TestSweep:
         assert run(*SWEEP, "feature_cache=0", "hydra.sweep.dir=out/plain")[0] == 0
         each = dict(computed)
         computed.clear()
-        code, out, err = run(*SWEEP, "hydra.sweep.dir=out/kept")
-        assert code == 0, err
+        run.ok(*SWEEP, "hydra.sweep.dir=out/kept")
         assert {name: 3 * count for name, count in computed.items()} == each
         plain, kept = folders(tmp_path)[3:], folders(tmp_path)[:3]
         assert [path.parent.name for path in (*kept, *plain)] == ["kept"] * 3 + ["plain"] * 3
@@ -74,7 +73,7 @@ class TestSweep:
             assert scores(one) == scores(other)
         read = [RunFolder(path).read_metrics().get("time/features_from_disk", 0) for path in kept]
         assert read[0] == 0 < read[1] == read[2]
-        assert "were read from disk" in (out + err)
+        assert "were read from disk" in run.said
 
     def test_a_single_run_keeps_features_if_it_is_asked_to(self, run, tmp_path, computed):
         assert run(*UNTRACKED)[0] == 0

@@ -108,9 +108,8 @@ class TestResume:
             patch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
             assert run(*SMALL, "run_name=first")[0] == 0
         assert statuses(tmp_path) == {"RUNNING": 1}
-        code, out, err = run(*SMALL, "run_name=second", "resume=true")
-        assert code == 0
-        assert "skipped: run" in out + err
+        run.ok(*SMALL, "run_name=second", "resume=true")
+        assert "skipped: run" in run.said
         (logged,) = mlflow_runs(tmp_path)
         assert (logged.info.run_name, logged.info.status) == ("first", "FINISHED")
 
@@ -129,9 +128,8 @@ class TestResume:
             os.kill(os.getpid(), signal.SIGINT)
 
         monkeypatch.setattr(Fit, "run", interrupted)
-        code, _, err = run(*mode, *SMALL[:-1])
-        assert code == 130
-        assert err.splitlines()[-1] == "interrupted; finished results are kept"
+        run.ends(130, *mode, *SMALL[:-1])
+        assert run.err.splitlines()[-1] == "interrupted; finished results are kept"
         assert statuses(tmp_path) == {"KILLED": len(mode)}
         run_id = next(run.info.run_id for run in mlflow_runs(tmp_path) if "config_hash" in run.data.tags)
         mlflow.sklearn.load_model(f"runs:/{run_id}/model")  # MLflow logs no model that it cannot predict with
@@ -139,9 +137,8 @@ class TestResume:
     def test_an_interrupt_while_a_sweep_is_completed_is_one_line(self, run, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(SweepCallback, "close", lambda *args: os.kill(os.getpid(), signal.SIGINT))
-            code, _, err = run("-m", *SMALL, "seed=0,1")
-        assert code == 130
-        assert err.splitlines()[-1] == "interrupted; the next start, or runner=sync, uploads what is missing"
+            run.ends(130, "-m", *SMALL, "seed=0,1")
+        assert run.err.splitlines()[-1] == "interrupted; the next start, or runner=sync, uploads what is missing"
         assert statuses(tmp_path) == {"FINISHED": 2, "RUNNING": 1}
 
     def test_an_interrupt_within_a_transaction_does_not_lock_the_database(self, run, tmp_path, monkeypatch):
@@ -153,16 +150,14 @@ class TestResume:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(Tracker, "begin", begin)
-        code, _, err = run("-m", "seed=0,1", *SMALL)
-        assert code == 130
-        assert "locked" not in err
+        run.ends(130, "-m", "seed=0,1", *SMALL)
+        assert "locked" not in run.err
         assert statuses(tmp_path) == {"KILLED": 2}
 
     def test_data_that_changed_under_the_same_path_are_computed_again(self, run, tmp_path):
         def results(*more: str) -> tuple[str, dict[str, int]]:
-            code, out, err = run(*ARRAYS, *more)
-            assert code == 0, err
-            return out + err, statuses(tmp_path)
+            run.ok(*ARRAYS, *more)
+            return run.said, statuses(tmp_path)
 
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
@@ -195,10 +190,9 @@ class TestSeveralProcesses:
         pending = Pending(tmp_path / "out")
         pending.release(pending.add(first.path))
         monkeypatch.setattr(Fit, "run", lambda *args: os.kill(os.getpid(), signal.SIGTERM))
-        code, _, err = run("engine.stream=true", "approx=rf", *SMALL, "tracking.enabled=false")
-        assert code == 1
-        assert err.splitlines()[-1].startswith("error: process 1 of 2 was ended by torchrun")
-        assert "Traceback" not in err
+        run.ends(1, "engine.stream=true", "approx=rf", *SMALL, "tracking.enabled=false")
+        assert run.err.splitlines()[-1].startswith("error: process 1 of 2 was ended by torchrun")
+        assert "Traceback" not in run.err
         assert first.read_record().status == "FAILED"
 
 
@@ -243,10 +237,7 @@ def test_a_killed_process_of_several_ends_the_run_as_failed(tmp_path, rank):
     """A fit by two processes, of which one is killed while it works."""
     work = ("engine.stream=true", "approx=rf", "approx.n_components=2000", "orbit.size=400", "tracking.enabled=false")
     launcher = start(tmp_path, *work, program=TWO_PROCESSES)
-    log = wait_for_job(tmp_path, launcher).folder / "run.log"
-    deadline = time.monotonic() + 600
-    while "797 test" not in log.read_text() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for_text(wait_for_job(tmp_path, launcher).folder / "run.log", "797 test")
     started = {child.environ()["RANK"]: child for child in psutil.Process(launcher.pid).children()}
     started[rank].kill()
     _, err = launcher.communicate(timeout=240)
@@ -300,6 +291,12 @@ def wait_for_job(tmp_path: Path, sweep: subprocess.Popen) -> Marker:
     raise TimeoutError("no job has started")
 
 
+def wait_for_text(log: Path, text: str) -> None:
+    deadline = time.monotonic() + 600
+    while text not in log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
 def wait_until_all_ended(sweep: subprocess.Popen, workers: list[psutil.Process], seconds: float) -> None:
     sweep.communicate(timeout=seconds)
     _, alive = psutil.wait_procs(workers, timeout=seconds)
@@ -318,6 +315,25 @@ def assert_sound(tmp_path: Path, jobs: int) -> None:
     assert not Pending(tmp_path / "out").markers()
     for folder in folders(tmp_path):
         assert json.loads((folder / "run.json").read_text())["status"] != "RUNNING"
+
+
+@pytest.mark.slow
+def test_a_single_run_that_is_terminated_is_marked(tmp_path):
+    run = start(tmp_path, "dataset=rotated_digits", "approx=exact", "orbit.size=512", "engine.workers=1")
+    wait_for_text(wait_for_job(tmp_path, run).folder / "run.log", "1000 train")
+    run.terminate()
+    run.communicate(timeout=120)
+    assert run.returncode == 130
+    assert statuses(tmp_path) == {"KILLED": 1}
+
+
+@pytest.mark.slow
+def test_a_reader_that_stops_is_no_error(tmp_path):
+    process = start(tmp_path, "--info", "encoder=patches")
+    process.stdout.close()
+    process.stdout = None  # or communicate would read it
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (1, "")
 
 
 @pytest.mark.slow
@@ -345,6 +361,8 @@ def test_job_whose_worker_died_is_run_again_in_the_same_sweep(tmp_path):
     assert sweep.returncode == 0, err
     assert "2 of 2 jobs finished" in out
     assert_sound(tmp_path, 2)
+    assert len({run.data.tags["mlflow.parentRunId"] for run in children(tmp_path)}) == 1
+    assert not (tmp_path / "mlruns").exists()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The command line, in this process: files, exit codes and messages of runs and sweeps."""
+"""The command line, in this process: files, exit codes and messages of runs; test_run_sweeps.py has sweeps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import warnings
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -14,9 +13,7 @@ import mlflow
 import numpy as np
 import pytest
 from command_line import SMALL, folders, mlflow_runs
-from sklearn.linear_model import LogisticRegression
 
-import runners.experiments.fit
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.models import load_model
@@ -24,7 +21,6 @@ from orbit.engine import Engine
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
 
-ROOT = Path(__file__).parents[2]
 FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein")
 
 
@@ -60,8 +56,7 @@ class TestOneRun:
         assert Path.cwd() == tmp_path
 
     def test_settings_on_both_sides_of_an_option(self, run):
-        code, out, err = run("tracking.enabled=false", "-m", *SMALL, "seed=0,1", "dry_run=true")
-        assert code == 0, err
+        out = run.ok("tracking.enabled=false", "-m", *SMALL, "seed=0,1", "dry_run=true")
         assert [line.partition(":")[0][-3:] for line in out.splitlines()] == ["-s0", "-s1"]
 
     @pytest.mark.parametrize(
@@ -133,9 +128,8 @@ class TestOneRun:
         for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "USER", "LOGNAME"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr("pwd.getpwuid", Mock(side_effect=KeyError("uid not found: 12345")))
-        assert run(*SMALL[:-1], "tracking.enabled=false")[0] == 0
+        folder = run.finished(*SMALL[:-1], "tracking.enabled=false")
         assert os.environ["HOME"] == os.devnull
-        (folder,) = folders(tmp_path)
         assert load_model(folder, trust=True)
 
     def test_a_small_error_is_not_logged_as_zero(self, run, tmp_path):
@@ -149,10 +143,8 @@ class TestOneRun:
     @pytest.mark.filterwarnings("default")
     def test_warning_is_logged_and_shown_once(self, run, tmp_path):
         hurried = ("learner=cg", "learner.max_iter=1", "learner.rank=1", "learner.regularization=1e-9")
-        code, out, err = run(*FIELD[:-1], *hurried, *SMALL, "tracking.enabled=false")
-        assert code == 0, err
-        (folder,) = folders(tmp_path)
-        for text in (out + err, (folder / "run.log").read_text()):
+        folder = run.finished(*FIELD[:-1], *hurried, *SMALL, "tracking.enabled=false")
+        for text in (run.said, (folder / "run.log").read_text()):
             (line,) = (line for line in text.splitlines() if "conjugate gradients stopped after" in line)
             assert "ConvergenceWarning: " in line
             assert line.endswith("or use SteinRegressor")
@@ -192,32 +184,26 @@ class TestOneRun:
         np.testing.assert_array_equal(model.predict(example["X"]), example["y"])
 
     def test_same_config_and_seed_give_identical_metrics(self, run, tmp_path):
-        for workers in (1, 1, 2):
-            assert run(*SMALL, "tracking.enabled=false", f"engine.workers={workers}", f"run_name=w{workers}")[0] == 0
-        found = [RunFolder(folder).read_metrics() for folder in folders(tmp_path)]
-        kept = [
-            {k: v for k, v in metrics.items() if k.split("/")[0] in ("test", "train", "kernel")} for metrics in found
-        ]
-        assert len(kept) >= 2
-        assert all(metrics == kept[0] for metrics in kept)
+        found = [run.metrics(*SMALL, "tracking.enabled=false", f"engine.workers={workers}") for workers in (1, 1, 2)]
+        first, *others = ({k: m[k] for k in m if k.startswith(("test/", "train/", "kernel/"))} for m in found)
+        assert others == [first, first]
 
     def test_config_marks_defaults(self, run, tmp_path):
-        assert run(*SMALL, "tracking.enabled=false", "distribution=von_mises")[0] == 0
-        text = (folders(tmp_path)[0] / "config.yaml").read_text()
+        text = (run.finished(*SMALL, "tracking.enabled=false", "distribution=von_mises") / "config.yaml").read_text()
         assert "# representation was not given" in text
         assert "# orbit.rule was not given" in text
         assert "# distribution was not given" not in text
         assert "# orbit.size was not given" not in text
 
     def test_polar_representation_makes_the_rotation_exact(self, run, tmp_path):
-        assert run(*SMALL, "tracking.enabled=false", "representation=polar")[0] == 0
-        assert "sampling: polar" in (folders(tmp_path)[0] / "config.yaml").read_text()
+        folder = run.finished(*SMALL, "tracking.enabled=false", "representation=polar")
+        assert "sampling: polar" in (folder / "config.yaml").read_text()
 
     def test_error_of_the_spectral_path_is_reported(self, run, tmp_path):
         settings = ("approx=rf", "representation=polar", "orbit.size=32", "tracking.enabled=false")
-        assert "spectral path (" in run.ok(*SMALL, *settings, "engine.spectral_tolerance=0.05", "run_name=a")
-        assert run(*SMALL, *settings, "engine.path=direct", "run_name=b")[0] == 0
-        spectral, direct = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        spectral = run.metrics(*SMALL, *settings, "engine.spectral_tolerance=0.05")
+        assert "spectral path (" in run.out
+        direct = run.metrics(*SMALL, *settings, "engine.path=direct")
         assert spectral["engine/modes"] <= spectral["engine/all_modes"]
         assert spectral["engine/coefficients"] < spectral["engine/all_coefficients"]
         assert 0 < spectral["engine/spectral_error"] <= 0.05
@@ -240,10 +226,9 @@ class TestOneRun:
 
     def test_orbit_error_of_quadrature_is_smaller(self, run, tmp_path):
         sizes = ("runner.sizes=[4,16]", "runner.n_points=20", "runner.repeats=2", "approx.n_components=50")
-        folder = run.finished("experiment=orbit_quadrature", "tracking.enabled=false", *sizes)
-        metrics = RunFolder(folder).read_metrics()
+        metrics = run.metrics("experiment=orbit_quadrature", "tracking.enabled=false", *sizes)
         assert metrics["error/quadrature/16"] < metrics["error/monte_carlo/16"] / 5
-        assert (folder / "figures" / "orbit_error.png").is_file()
+        assert (folders(tmp_path)[0] / "figures" / "orbit_error.png").is_file()
 
 
 class TestBadInput:
@@ -257,11 +242,10 @@ class TestBadInput:
         ],
     )
     def test_tracking_uri(self, run, uri, expected):
-        code, out, err = run(f"tracking.uri={uri}")
-        assert code == 2
+        err = run.refused(f"tracking.uri={uri}")
         assert err.startswith(f"error: {expected}")
         assert err.count("\n") == 1
-        assert "accuracy" not in out
+        assert "accuracy" not in run.out
 
     def test_data_that_may_not_be_read(self, run, tmp_path, monkeypatch):
         def refused(self):
@@ -278,193 +262,4 @@ class TestBadInput:
 
     def test_unwritable_outputs_of_a_sweep(self, run, tmp_path):
         (tmp_path / "out").write_text("a file where the folder should be")
-        with pytest.raises(SystemExit) as stop:
-            run("-m", *SMALL, "seed=0,1")
-        assert stop.value.code == 2
-
-
-@pytest.mark.usefixtures("database")
-class TestSweep:
-    def test_the_folder_of_a_sweep_is_used_again_to_resume_it_only(self, run, tmp_path, capsys):
-        sweep = ("-m", *SMALL, "tracking.enabled=false", f"hydra.sweep.dir={tmp_path / 'mine'}")
-        assert run(*sweep, "seed=0,1")[0] == 0
-        with pytest.raises(SystemExit, match="2"):
-            run(*sweep, "seed=2")
-        message = "error: hydra.sweep.dir: expected a folder without a sweep, or resume=true, found"
-        assert message in capsys.readouterr().err
-        assert len(list((tmp_path / "mine").glob("*/run.json"))) == 2
-        assert run(*sweep, "seed=2", "resume=true")[0] == 0
-
-    def test_children_under_one_parent(self, run, tmp_path):
-        out = run.ok("-m", *SMALL, "group=identity,rotation", "seed=0,1")
-        assert "4 of 4 jobs finished" in out
-        logged = mlflow_runs(tmp_path)
-        (parent,) = [r for r in logged if "job" not in r.data.tags]
-        assert re.fullmatch(r"rotated_digits group,seed \d\d:\d\d", parent.info.run_name)
-        children = [r for r in logged if r.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
-        assert {r.info.run_name for r in children} == {
-            f"rotated_digits-{group}-nystrom-s{seed}" for group in ("identity", "rotation") for seed in (0, 1)
-        }
-        assert all(r.info.status == "FINISHED" and "test/accuracy" in r.data.metrics for r in children)
-        assert parent.info.status == "FINISHED"
-        assert parent.data.params["group"] == "identity,rotation"
-        best = max(r.data.metrics["test/accuracy"] for r in children)
-        assert parent.data.metrics == {"best/test/accuracy": best}
-        tags = parent.data.tags
-        assert tags["mlflow.source.name"].startswith(f"python run.py -m {SMALL[0]} ")
-        assert f"Best test/accuracy of 4 jobs, chosen by the test part: {best:.4g}" in tags["mlflow.note.content"]
-        client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-        files = {item.path for item in client.list_artifacts(parent.info.run_id)}
-        assert {"summary.md", "summary.json", "figures"} <= files
-        tables = [line.strip("|").split("|") for line in out.splitlines() if line.startswith("| ")]
-        means, tests, jobs = ([cell.strip() for cell in table] for table in tables if "test/accuracy" in str(table))
-        assert means[:3] == ["group", "seeds", "test/accuracy"]
-        assert tests[:4] == ["setting", "first", "second", "seeds"]
-        assert jobs[2:5] == ["group", "seed", "test/accuracy"]
-
-        experiment = client.get_experiment_by_name("orbit")
-        assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
-        ((key, view),) = ((k, v) for k, v in experiment.tags.items() if k.startswith("mlflow.sharedViewState."))
-        assert f"viewStateShareKey={key.rpartition('.')[2]}" in tags["mlflow.note.content"]
-        state = json.loads(json.loads(view)["state"])
-        assert f"runs?workflowType=machine_learning&viewStateShareKey={key.rpartition('.')[2]}" in out
-        assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`test/accuracy`", False)
-        assert state["selectedColumns"] == ["metrics.`test/accuracy`", "params.`group.name`", "params.`seed`"]
-        shown = client.search_runs([experiment.experiment_id], state["searchFilter"])
-        assert {r.info.run_id for r in shown} == {r.info.run_id for r in (parent, *children)}
-
-        (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto" / "sweep.md").read_text(), re.DOTALL)
-        names: dict = {}
-        exec(code.replace("outputs/mlflow.db", "out/mlflow.db"), names)
-        means = {group: names["table"]["mean", group][20] for group in ("identity", "rotation")}
-        for group, mean in means.items():
-            values = [r.data.metrics["test/accuracy"] for r in children if r.data.params["group.name"] == group]
-            assert mean == pytest.approx(np.mean(values))
-        assert (tmp_path / "accuracy.png").stat().st_size > 0
-
-    def test_failing_job_does_not_stop_the_others(self, run, tmp_path):
-        code, out, err = run("-m", *SMALL, "dataset.n_train=5000,50")
-        assert code == 1
-        assert "1 of 2 jobs finished" in out
-        assert "FAILED job 0" in err
-        assert "dataset.n_train: expected at most 1000" in err
-        logged = mlflow_runs(tmp_path)
-        failed = [r for r in logged if r.data.tags.get("job") == "0"]
-        assert [r.info.status for r in failed] == ["FAILED"]
-        client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-        assert "traceback.txt" in {item.path for item in client.list_artifacts(failed[0].info.run_id)}
-        (parent,) = [r for r in logged if "job" not in r.data.tags]
-        assert parent.info.status == "FAILED"
-
-    @pytest.mark.parametrize("launcher", ["basic", pytest.param("joblib", marks=pytest.mark.slow)])
-    def test_a_sweep_whose_jobs_are_all_refused_is_refused(self, run, launcher):
-        parallel = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
-        code, out, err = run("-m", *SMALL, "dataset.n_train=5000,6000", *parallel)
-        assert code == 2
-        assert "0 of 2 jobs finished" in out
-        assert err.count("dataset.n_train: expected at most 1000") >= 2
-
-    def test_a_sweep_whose_jobs_are_refused_or_defect_exits_1(self, run, monkeypatch):
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: 1 / 0)
-        assert run("-m", *SMALL, "dataset.n_train=5000,50")[0] == 1
-
-    def test_unknown_choice_stops_the_sweep_before_its_first_job(self, run, tmp_path):
-        code, out, err = run("-m", *SMALL, "group=identity,rotaton")
-        assert code == 2
-        assert "did you mean 'rotation'?" in err
-        assert not folders(tmp_path)
-        assert "jobs finished" not in out
-
-    def test_resume_skips_finished_jobs_of_equal_settings(self, run, tmp_path):
-        assert run("-m", *SMALL, "seed=0", "resume=true")[0] == 0
-        before = len(mlflow_runs(tmp_path))
-        out = run.ok("-m", *SMALL, "seed=0,1", "resume=true")
-        assert out.count("SKIPPED") == 1
-        assert len(mlflow_runs(tmp_path)) == before + 2  # a parent and one new child
-        rows = [line for line in out.splitlines() if line.startswith("| 0")]
-        assert len(rows) == 1
-        assert "SKIPPED" in rows[0]
-        _, out, _ = run("-m", *SMALL, "seed=0", "resume=true", "approx.n_components=21", "tracking.enabled=false")
-        assert "SKIPPED" not in out
-
-
-@pytest.mark.usefixtures("database")
-class TestFailures:
-    def test_sync_uploads_after_a_tracking_failure(self, run, tmp_path, monkeypatch):
-        upload = Tracker._upload
-        monkeypatch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
-        code, _, err = run(*SMALL)
-        assert code == 0
-        assert "Nothing is lost" in err
-        (folder,) = folders(tmp_path)
-        assert RunFolder(folder).read_metrics()["test/accuracy"] > 0
-
-        monkeypatch.setattr(Tracker, "_upload", upload)
-        assert "uploaded       1" in run.ok("runner=sync")
-        (logged,) = mlflow_runs(tmp_path)
-        assert logged.info.status == "FINISHED"
-        assert logged.data.metrics == RunFolder(folder).read_metrics()
-        assert run("runner=sync")[1].count("uploaded       0") == 1
-
-    def test_next_run_uploads_pending_runs(self, run, tmp_path, monkeypatch):
-        with monkeypatch.context() as patch:
-            patch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
-            assert run(*SMALL, "run_name=first")[0] == 0
-        assert run(*SMALL, "run_name=second")[0] == 0
-        assert {r.info.run_name: r.info.status for r in mlflow_runs(tmp_path)} == {
-            "first": "FINISHED",
-            "second": "FINISHED",
-        }
-
-    def test_interrupted(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", Mock(side_effect=KeyboardInterrupt))
-        assert run(*SMALL)[0] == 130
-        assert [r.info.status for r in mlflow_runs(tmp_path)] == ["KILLED"]
-
-    def test_unexpected_error_exits_1_with_its_traceback(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: 1 / 0)
-        code, _, err = run(*SMALL)
-        assert code == 1
-        assert "ZeroDivisionError" in err
-        (folder,) = folders(tmp_path)
-        assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
-        assert [r.info.status for r in mlflow_runs(tmp_path)] == ["FAILED"]
-
-    def test_a_warning_is_shown_once_and_counted(self, run, tmp_path, monkeypatch):
-        fit = LogisticRegression.fit
-
-        def fit_with_warning(*args, **more):
-            for _ in range(21):
-                warnings.warn("this default will change", FutureWarning, stacklevel=2)
-            return fit(*args, **more)
-
-        monkeypatch.setattr(LogisticRegression, "fit", fit_with_warning)
-        folder = run.finished(*SMALL, "learner=logistic", "tracking.enabled=false")
-        lines = [line for line in (folder / "run.log").read_text().splitlines() if "this default will change" in line]
-        first, last = (line.partition("cli: ")[2] for line in lines)
-        assert first == "FutureWarning: this default will change"
-        assert re.fullmatch(rf"\d+ times: {first}", last)
-        assert int(last.partition(" ")[0]) % 21 == 0
-
-    def test_input_errors_inside_a_run_exit_2(self, run, tmp_path, monkeypatch):
-        def refuse(*args):
-            raise InputError("dataset.x: wrong")
-
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", refuse)
-        assert "error: dataset.x: wrong" in run.refused(*SMALL)
-        assert not folders(tmp_path)
-        assert not mlflow_runs(tmp_path)
-
-    @pytest.mark.parametrize("earlier", [True, False])
-    def test_a_run_refused_before_it_has_results_leaves_nothing_but_files_of_others(self, run, tmp_path, earlier):
-        np.savez(tmp_path / "mine.npz", X=np.zeros((40, 3)), y=np.arange(40) % 2)
-        (tmp_path / "here").mkdir()
-        if earlier:
-            (tmp_path / "here" / "own.txt").touch()
-        settings = ("dataset=arrays", "dataset.path=mine.npz", "group=rotation")
-        err = run.refused(*settings, f"hydra.run.dir={tmp_path / 'here'}")
-        assert "found vectors of length 3: choose group=cyclic for series, group=identity for tables" in err
-        assert [path.name for path in tmp_path.glob("here/*")] == ["own.txt"] * earlier
-        assert (tmp_path / "here").exists() == earlier
-        assert not mlflow_runs(tmp_path)
-        assert not list((tmp_path / "out" / "pending").glob("*.json"))
+        run.refused("-m", *SMALL, "seed=0,1")

@@ -59,10 +59,9 @@ def test_cases_of_one_seed_are_one_pair_of_a_sweeps_tests():
 
 
 def test_both_fits_are_those_of_runner_fit(run, tmp_path):
-    assert run(*COMPARE, "seed=3", "tracking.enabled=false", "run_name=a")[0] == 0
-    assert run(*SMALL, "seed=3", "tracking.enabled=false", "run_name=b")[0] == 0
-    assert run(*SMALL, "seed=3", "tracking.enabled=false", "run_name=c", "group=identity")[0] == 0
-    compared, turned, plain = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+    compared = run.metrics(*COMPARE, "seed=3", "tracking.enabled=false")
+    turned = run.metrics(*SMALL, "seed=3", "tracking.enabled=false")
+    plain = run.metrics(*SMALL, "seed=3", "tracking.enabled=false", "group=identity")
     assert compared["with_group/test/accuracy"] == compared["test/accuracy"] == turned["test/accuracy"]
     assert compared["without_group/test/accuracy"] == plain["test/accuracy"]
     difference = compared["paired/only_first_right"] - compared["paired/only_second_right"]
@@ -144,6 +143,5 @@ def test_a_group_that_helps_is_no_warning(run):
 @pytest.mark.filterwarnings("default")
 def test_the_check_of_the_group_gives_no_warnings_about_its_own_model(run):
     """The default run, whose small model would choose the smallest regularization of its path."""
-    code, out, err = run("tracking.enabled=false", "runner.save_model=false")
-    assert code == 0, err
-    assert "smallest value of its path" not in out + err
+    run.ok("tracking.enabled=false", "runner.save_model=false")
+    assert "smallest value of its path" not in run.said

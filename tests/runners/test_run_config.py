@@ -62,12 +62,25 @@ def test_no_file_repeats_a_default():
 
 
 class TestInformation:
-    def test_one_key(self):
-        text = describe_topic("kernel=gaussian", *CONF_DIRS)
-        assert (
-            "kernel.lengthscale=auto\n    expects a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'\n"
-            "    In the units of" in text
-        )
+    @pytest.mark.parametrize(
+        ("topic", "expected"),
+        [
+            (
+                "kernel=gaussian",
+                "kernel.lengthscale=auto\n    expects a finite number > 0 or one of "
+                "'auto', 'evidence', 'ard', 'median'\n    In the units of",
+            ),
+            ("engine", "engine.dtype=float32  (in Python: auto)"),
+            ("run", "\nseed=0\n"),
+            ("tracking", "\ntracking.enabled=true\n"),
+            ("dataset=table", "\n    by default with group=identity representation=standardize encoder=none\n"),
+            ("dataset=images", "\n    by default with group=auto representation=unit_norm encoder=by_size\n"),
+            ("approx=rf", '\n    source: Raj et al., "Local Group Invariant Representations'),
+        ],
+    )
+    def test_says(self, topic, expected):
+        assert expected in describe_topic(topic, *CONF_DIRS)
+        assert "source:" not in describe_topic("group=identity", *CONF_DIRS)
 
     def test_a_kind_lists_its_names_and_presets(self):
         lines = describe_topic("kernel", *CONF_DIRS).splitlines()
@@ -77,14 +90,6 @@ class TestInformation:
     def test_a_preset_is_its_file(self):
         (file,) = (path for folder in CONF_DIRS for path in folder.glob("kernel/patches_conv4.yaml"))
         assert describe_topic("kernel=patches_conv4", *CONF_DIRS) == file.read_text().rstrip()
-
-    def test_the_engine_says_where_the_command_line_differs(self):
-        assert "engine.dtype=float32  (in Python: auto)" in describe_topic("engine", *CONF_DIRS)
-        assert (composed().engine.dtype, orbit.Engine().dtype) == ("float32", "auto")
-
-    def test_settings_of_the_run(self):
-        assert "\nseed=0\n" in describe_topic("run", *CONF_DIRS)
-        assert "\ntracking.enabled=true\n" in describe_topic("tracking", *CONF_DIRS)
 
     def test_files_are_listed_with_their_comments(self):
         text = describe_topic("experiment", *CONF_DIRS)
@@ -118,18 +123,6 @@ class TestInformation:
                 assert "_target_" not in text
         with pytest.raises(UnknownNameError, match="did you mean 'joblib'"):
             describe_topic("hydra/launcher=jobib", *CONF_DIRS)
-
-    def test_papers_are_named(self):
-        _, second, *_ = describe_topic("approx=rf", *CONF_DIRS).splitlines()
-        assert second.startswith('    source: Raj et al., "Local Group Invariant Representations')
-        assert "source:" not in describe_topic("group=identity", *CONF_DIRS)
-
-    def test_a_data_set_has_a_group_and_a_representation_by_default(self):
-        for name, choices in (
-            ("table", "group=identity representation=standardize encoder=none"),
-            ("images", "group=auto representation=unit_norm encoder=by_size"),
-        ):
-            assert f"\n    by default with {choices}\n" in describe_topic(f"dataset={name}", *CONF_DIRS)
 
     def test_everything_at_once(self):
         text = describe_topic("components", *CONF_DIRS)
@@ -245,40 +238,6 @@ def test_each_purpose_has_its_own_seed():
     assert len({made.seed(purpose) for purpose in ("dataset", "approx", "learner", "runner")}) == 4
 
 
-@pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-        (["learner=krr", "learner.regularization=0.001"], True),
-        (["learner=gp", "learner.noise=0.01"], True),
-        (["learner=krr"], True),
-        (["learner=ridge"], True),
-        (["learner=ridge", "learner.selection=hold_out"], True),
-        (["learner=knn"], False),
-        (["learner=krr", "learner.regularization=0.001", "hyper=gaussian"], False),
-        (["learner=krr", "learner.regularization=0.001", "engine.stream=true"], False),
-    ],
-    ids=str,
-)
-def test_exact_kernel_values_are_precomputed_for_learners_of_kernel_matrices(overrides, expected):
-    resolved = plan(composed("dataset=vector_field", "group=identity", "approx=exact", *overrides)).config
-    assert resolved["approx"]["precomputed"] is expected
-
-
-@pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-        (["learner=gp", "kernel.lengthscale=ard"], "ard"),
-        (["learner=gp"], "evidence"),
-        (["learner=gp", "kernel.lengthscale=median"], "median"),
-        (["learner=krr"], "auto"),
-    ],
-    ids=str,
-)
-def test_a_gaussian_process_chooses_the_lengthscale_by_its_likelihood(overrides, expected):
-    resolved = plan(composed("dataset=vector_field", "group=identity", "approx=exact", *overrides)).config
-    assert resolved["kernel"]["lengthscale"] == expected
-
-
 class TestGroupOfTheDataSet:
     """A data set has a default group, which a choice replaces."""
 
@@ -325,22 +284,36 @@ class TestGroupOfTheDataSet:
             orbit.build("group", section.pop("name"), **section).check_shape(X)
 
 
+FIELD = "dataset=vector_field group=identity approx=exact"
+
+
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("key", "expected", "overrides"),
     [
-        (["dataset=images"], "by_size"),
-        (["dataset=images", "representation=raw"], "by_size"),
-        (["dataset=images", "encoder=none"], "none"),
-        (["dataset=images", "representation=polar"], "none"),  # the axes are no longer those of a picture
-        (["dataset=images", "approx=skeleton", "kernel=skeleton"], "none"),  # takes no encoder
-        (["dataset=series"], "by_size"),
-        (["dataset=sounds"], "patches"),
-        (["dataset=sounds", "dataset.form=waveform"], "none"),
-        (["dataset=arrays"], "none"),  # images, clouds, matrices or tables
+        *(("encoder.name", "by_size", more) for more in ("dataset=images", "dataset=images representation=raw")),
+        ("encoder.name", "none", "dataset=images encoder=none"),
+        ("encoder.name", "none", "dataset=images representation=polar"),  # the axes are no longer those of a picture
+        ("encoder.name", "none", "dataset=images approx=skeleton kernel=skeleton"),  # takes no encoder
+        ("encoder.name", "by_size", "dataset=series"),
+        ("encoder.name", "patches", "dataset=sounds"),
+        ("encoder.name", "none", "dataset=sounds dataset.form=waveform"),
+        ("encoder.name", "none", "dataset=arrays"),  # images, clouds, matrices or tables
+        ("approx.precomputed", True, f"{FIELD} learner=krr learner.regularization=0.001"),
+        ("approx.precomputed", True, f"{FIELD} learner=gp learner.noise=0.01"),
+        ("approx.precomputed", True, f"{FIELD} learner=krr"),
+        ("approx.precomputed", True, f"{FIELD} learner=ridge"),
+        ("approx.precomputed", True, f"{FIELD} learner=ridge learner.selection=hold_out"),
+        ("approx.precomputed", False, f"{FIELD} learner=knn"),
+        ("approx.precomputed", False, f"{FIELD} learner=krr learner.regularization=0.001 hyper=gaussian"),
+        ("approx.precomputed", False, f"{FIELD} learner=krr learner.regularization=0.001 engine.stream=true"),
+        ("kernel.lengthscale", "ard", f"{FIELD} learner=gp kernel.lengthscale=ard"),
+        ("kernel.lengthscale", "evidence", f"{FIELD} learner=gp"),
+        ("kernel.lengthscale", "median", f"{FIELD} learner=gp kernel.lengthscale=median"),
+        ("kernel.lengthscale", "auto", f"{FIELD} learner=krr"),
     ],
-    ids=str,
 )
-def test_encoder_auto_is_that_of_the_data_set(settings, expected):
-    config = OmegaConf.to_container(composed(*settings))
+def test_settings_that_follow_from_others(key, expected, overrides):
+    config = OmegaConf.to_container(composed(*overrides.split()))
     fill_defaults(config)
-    assert config["encoder"]["name"] == expected
+    section, name = key.split(".")
+    assert config[section][name] == expected

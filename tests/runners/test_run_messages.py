@@ -41,14 +41,12 @@ class TestWarnings:
     """Warnings name parameters in Python, and keys on the command line."""
 
     @pytest.fixture
-    def shown(self, run, tmp_path):
+    def shown(self, run):
         """The log of a run."""
 
         def shown(*overrides: str) -> str:
-            code, _, err = run(*overrides, "tracking.enabled=false", "outputs=out", "runner.save_model=false")
-            assert code == 0, err
-            (log,) = tmp_path.glob("out/*/*/run.log")
-            return log.read_text()
+            folder = run.finished(*overrides, "tracking.enabled=false", "runner.save_model=false")
+            return (folder / "run.log").read_text()
 
         return shown
 

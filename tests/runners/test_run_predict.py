@@ -155,9 +155,8 @@ def test_new_points_on_another_scale_are_warned_of(run, digits, tmp_path, factor
     np.save(
         tmp_path / "new.npy", factor * RunFolder(digits).read_record().dataset["form"]["largest"] * np.ones((3, 8, 8))
     )
-    code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'new.npy'}")
-    assert code == 0
-    assert ("if the new points are scaled differently, predictions are wrong" in err) is warns
+    run.ok("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'new.npy'}")
+    assert ("if the new points are scaled differently, predictions are wrong" in run.err) is warns
 
 
 def test_errors_are_one_line_on_the_command_line(run, digits, tmp_path):

@@ -92,9 +92,8 @@ def test_classes_of_a_table_from_fit_to_prediction(table, run, tmp_path):
 
     new = table.drop(columns=["price", "cost/EUR", "dear"]).assign(colour="pink")
     new.to_csv("new.csv", index=False)
-    code, _, err = run("runner=predict", f"runner.model={folder}", "runner.input=new.csv", "run_name=b")
-    assert code == 0, err
-    assert err.count("values that the training part does not have: colour (120 rows, e.g. 'pink')") == 1
+    run.ok("runner=predict", f"runner.model={folder}", "runner.input=new.csv", "run_name=b")
+    assert run.err.count("values that the training part does not have: colour (120 rows, e.g. 'pink')") == 1
     predictions = rows_of(folders(tmp_path)[1] / "predictions.csv")
     assert {row["prediction"] for row in predictions} <= {"yes", "no"}
     assert float(predictions[0]["probability_no"]) + float(predictions[0]["probability_yes"]) == pytest.approx(1)
@@ -146,14 +145,12 @@ def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_
 )
 def test_a_model_in_mlflow_answers_with_what_its_learner_knows(table, run, tmp_path, settings, columns):
     table.assign(case=[f"c{i}" for i in range(len(table))]).to_csv("mine.csv", index=False)
-    code, _, err = run(*TABLE[:-1], *settings, "run_name=a")
-    assert code == 0, err
+    run.ok(*TABLE[:-1], *settings, "run_name=a")
     (logged,) = mlflow_runs(tmp_path)
     uri = f"runs:/{logged.info.run_id}/model"
     predict = ("runner=predict", f"runner.model={uri}", "runner.input=mine.csv", "runner.trust=true", "run_name=b")
     assert "runner.id_column: expected a column of mine.csv, found 'name'" in run(*predict, "runner.id_column=name")[2]
-    code, _, err = run(*predict, "runner.id_column=case")
-    assert code == 0, err
+    run.ok(*predict, "runner.id_column=case")
     expected = pd.read_csv(folders(tmp_path)[-1] / "predictions.csv")
     assert expected.pop("point").tolist() == [f"c{i}" for i in range(len(table))]
     assert expected.columns.tolist() == columns

@@ -92,9 +92,8 @@ class TestTable:
         command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "resume=true")
         assert run(*command, "runner.only=[plain]", "run_name=a")[0] == 0
         for name, taken in (("b", True), ("c", False)):  # the whole table deletes the figures that it took
-            code, out, err = run(*command, f"run_name={name}")
-            assert code == 0, err
-            assert ("plain: taken from an earlier run" in out + err) == taken
+            run.ok(*command, f"run_name={name}")
+            assert ("plain: taken from an earlier run" in run.said) == taken
         some, whole, again = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
         assert some["plain/test/accuracy"] == whole["plain/test/accuracy"] == again["plain/test/accuracy"]
 
@@ -103,22 +102,19 @@ class TestTable:
         assert run(*command, "runner.only=[plain]", "run_name=a")[0] == 0
         tags = job.environment_tags
         monkeypatch.setattr(job, "environment_tags", lambda: tags() | {"git.commit": "another"})
-        code, out, err = run(*command, "run_name=b")
-        assert code == 0, err
-        assert "plain: computed again, because an earlier run has it by other code" in out + err
+        run.ok(*command, "run_name=b")
+        assert "plain: computed again, because an earlier run has it by other code" in run.said
 
     def test_a_fit_without_the_metric_is_kept(self, run):
         command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
         err = run.refused(*command, "runner.metric=test/acuracy", "run_name=a")
         assert "runner.metric: no such metric 'test/acuracy'" in err
-        code, out, err = run(*command, "resume=true", "run_name=b")
-        assert code == 0, err
-        assert "plain: taken from an earlier run" in out + err
+        run.ok(*command, "resume=true", "run_name=b")
+        assert "plain: taken from an earlier run" in run.said
 
     def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):
-        assert run("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "run_name=a")[0] == 0
-        assert run(*SMALL, "group=identity", "tracking.enabled=false", "run_name=b")[0] == 0
-        table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        table = run.metrics("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
+        single = run.metrics(*SMALL, "group=identity", "tracking.enabled=false")
         assert table["plain/test/accuracy"] == single["test/accuracy"]
         assert not any(key.endswith("_std") for key in table), "one fit has no deviation"
 
@@ -319,10 +315,8 @@ class TestCurves:
         assert "runner.curves.c.metric: no such metric 'test/accuracies'" in err
 
     def test_a_point_equals_the_same_run_by_itself(self, run, tmp_path):
-        assert run("runner=table", *SMALL[:-1], self.CURVE, "tracking.enabled=false", "run_name=a")[0] == 0
-        few = (*SMALL, "approx.n_components=5", "tracking.enabled=false", "run_name=b")
-        assert run(*few)[0] == 0
-        table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        table = run.metrics("runner=table", *SMALL[:-1], self.CURVE, "tracking.enabled=false")
+        single = run.metrics(*SMALL, "approx.n_components=5", "tracking.enabled=false")
         assert table["size/turned approx.n_components=5"] == single["test/accuracy"]
 
     def test_a_bad_curve_stops_before_any_work(self, run):

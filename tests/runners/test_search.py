@@ -132,9 +132,8 @@ class TestSearch:
         storage = f"sqlite:///{tmp_path / 'out' / 'search.db'}"
         study = optuna.load_study(study_name=None, storage=storage)
         died = study.ask(study.trials[0].distributions).params
-        code, out, err = run(*SEARCH, "hydra.sweeper.n_trials=4")
-        assert code == 0, err
-        assert "2 trials finished, 2 to run" in out + err
+        out = run.ok(*SEARCH, "hydra.sweeper.n_trials=4")
+        assert "2 trials finished, 2 to run" in run.said
         assert [t.state.name for t in study.trials] == ["COMPLETE", "COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
         assert study.trials[3].params == died
 
@@ -168,9 +167,8 @@ class TestSearch:
             ("kernel=gaussian,matem", "error: kernel=matem: no such kernel; did you mean 'matern'?"),
             ("approx.n_components=interval(4,8)", "found 4.0"),
         ):
-            code, out, err = run("-m", "hydra/sweeper=optuna", *VALIDATE, setting)
-            assert (code, out) == (2, "")
-            assert message in err
+            assert message in run.refused("-m", "hydra/sweeper=optuna", *VALIDATE, setting)
+            assert run.out == ""
         assert mlflow_runs(tmp_path) == []
         kept = tmp_path / "kept" / "notes.txt"
         kept.parent.mkdir()
@@ -200,9 +198,7 @@ class TestSearch:
         assert (program, file) == ("python", "run.py")
         assert "the search is complete, with n_trials=2" in run.ok(*words)
 
-        before = folders(tmp_path)
-        run.ok(*shlex.split(job.read_record().command)[2:])
-        (again,) = {*folders(tmp_path)} - {*before}
+        again = run.finished(*shlex.split(job.read_record().command)[2:])
         assert RunFolder(again).read_record().config_hash == job.read_record().config_hash
         assert RunFolder(again).read_metrics()["validation/accuracy"] == job.read_metrics()["validation/accuracy"]
 

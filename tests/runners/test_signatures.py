@@ -219,15 +219,8 @@ class TestProcesses:
             (("dataset=table", "dataset.path=."), 2, "found a folder; choose dataset=images or sounds"),
             (("grp=rotation",), 2, "error: grp: no such key; did you mean 'group'?"),
             (("group=rotaton",), 2, "error: group=rotaton: no such group; did you mean 'rotation'?"),
-            (("approx.n_componets=3",), 2, "approx.n_componets: no such key; did you mean 'n_components'?"),
             (("approx.n_components=many",), 2, "approx.n_components: expected an integer >= 1, found 'many'"),
             (("orbit.size=-1",), 2, "error: orbit.size: expected an integer >= 1 or null, found -1"),
-            (
-                ("kernel.lengthscale=-1",),
-                2,
-                "error: kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median'",
-            ),
-            (("engine.path=straight",), 2, "error: engine.path: expected one of 'auto', 'direct'"),
         ]:
             code, out, err, imported = call(*arguments)
             assert code == expected, err
