@@ -110,6 +110,7 @@ class Arrays(OwnData):
         return self._read(random_state, mapped=True)
 
     def _read(self, random_state: RandomState, mapped: bool) -> Dataset:
+        self.check_files()
         assert self.path is not None
         arrays = read_arrays(self.path, self.x_key, mapped)
         if self.y_path is not None:

@@ -206,11 +206,14 @@ class Points:
     Attributes
     ----------
     X : array, shape (n, *shape); a data frame where an encoder is still to be applied
-    ids : the names of the points: row numbers, or file names
+    ids : the names of the points, such as those of files; their numbers if there are none
     """
 
     X: Any
-    ids: list[str]
+    ids: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ids.extend(map(str, range(len(self.ids), len(self.X) if np.ndim(self.X) else 0)))
 
     def __repr__(self) -> str:
         return f"Points({_arrays(self)})"
@@ -304,7 +307,6 @@ class Loader(Component):
         self.check()
         self.check_memory()
         try:
-            self.check_files()
             full = self._load_lazily(random_state) if lazy else self._load(random_state)
         except InputError as error:
             place = next((key for key in ("path", "root") if key in parameters(type(self))), None)
@@ -378,7 +380,7 @@ class Loader(Component):
         X = real_numbers(arrays[self.x_key], f"{path}, {self.x_key!r}")
         if self.pixels:
             X = as_pixels(X, arrays[self.x_key].dtype, path)
-        return Points(X, [str(i) for i in range(len(X) if X.ndim else 0)])
+        return Points(X)
 
     @abstractmethod
     def _load(self, random_state: RandomState) -> Dataset:

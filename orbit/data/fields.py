@@ -104,6 +104,7 @@ class Fields(OwnData):
             raise DataFileError(f"dataset.path: expected a NetCDF, HDF5 or Zarr file at {path.absolute()}, found none")
 
     def _load(self, random_state: RandomState) -> Dataset:
+        self.check_files()
         path = user_path(str(self.path), "dataset.path")
         targets = names_of(self.target)
         with self._opened(path) as content:

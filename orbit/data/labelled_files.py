@@ -157,6 +157,7 @@ class LabelledFiles(OwnData):
                 raise DataFileError(f"dataset.path: expected {expected}, found {instead}")
 
     def _load(self, random_state: RandomState) -> Dataset:
+        self.check_files()
         listed = self._of_folders() if self.manifest is None else self._of_manifest(Path(self.manifest).expanduser())
         X, read, reading = self._read(listed.files, None)
         listed, folds = listed.take(read), None

@@ -116,6 +116,7 @@ class Molecules(OwnData):
         self._files(user_path(self.path, "dataset.path"))
 
     def _load(self, random_state: RandomState) -> Dataset:
+        self.check_files()
         assert self.path is not None
         path = user_path(self.path, "dataset.path")
         targets, how = names_of(self.target), ""
@@ -141,7 +142,7 @@ class Molecules(OwnData):
         if place.suffix.lower() == ".csv":
             table = self._table(place, [])
             molecules, _ = self._of_table(table, place)
-            ids = [str(i) for i in range(len(molecules))]
+            ids = []
         else:
             found = [(file.name, read_molecules(file, self.format)) for file in self._files(place)]
             molecules = [one for _, several in found for one in several]

@@ -85,6 +85,7 @@ class OpenML(Table):
             raise InputError(f"dataset.data: expected a name, or a number as dataset.data_id, found {found}")
 
     def _load(self, random_state: RandomState) -> Dataset:
+        self.check_files()
         fetched = self._fetched()
         whole = copy.copy(self)
         whole.path, whole.target = f"openml.org/d/{fetched.details['id']}", list(fetched.target_names)

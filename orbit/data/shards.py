@@ -146,8 +146,7 @@ class Shards(OwnData):
         for name in folder.files:
             header = points.header(name)
             blocks += [points.read(name, header, block)[0] for block in header.blocks]
-        X = np.concatenate(blocks) if blocks else np.empty((0, *form["shape"]))
-        return Points(X, [str(i) for i in range(len(X))])
+        return Points(np.concatenate(blocks) if blocks else np.empty((0, *form["shape"])))
 
     def _form(self) -> Format:
         from orbit.data.formats import Folder, NpyFormat, ParquetFormat

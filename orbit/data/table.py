@@ -141,6 +141,7 @@ class Table(OwnData):
     def _load(self, random_state: RandomState) -> Dataset:
         from orbit.data.frames import TableEncoder, targets, weights
 
+        self.check_files()
         names, path = names_of(self.target), str(self.path)
         labels = names if len(names) == 1 and self.task != "regression" else []
         with located(f"dataset.path: {path}"):
@@ -183,7 +184,7 @@ class Table(OwnData):
                 raise InputError(
                     f"the table has columns that the model was not fitted to: {', '.join(others)}; leave them out"
                 )
-        return Points(table, [str(i) for i in range(len(table))])
+        return Points(table)
 
     def _others(self) -> set[str | None]:
         """The columns that are no features, and are not left out."""
