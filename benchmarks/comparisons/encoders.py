@@ -86,11 +86,13 @@ class _Products:
     """The products of patches with templates, the exponentials, and the products that pool and normalise."""
 
     def __init__(self, layer: Layer, like: Tensor) -> None:
-        self.n, _ = layer.strip(like.device)
+        self.n = layer.tile(like.device).points
         self.run = LayerRun(layer, like, self.n)
         self.places = [(rows.stop - rows.start, *layer.positions_.counts[1:], self.n) for rows in self.run.strips]
         self.patches = [like.new_zeros(self.run.k, math.prod(places)) for places in self.places]
-        self.values = [like.new_empty(len(self.run.templates), each.shape[1]) for each in self.patches]
+        self.values = like.new_empty(
+            max(len(each) * patches.shape[1] for _, each in self.run.blocks for patches in self.patches)
+        )
         self.pooled = like.new_empty(1, layer.n_templates_, *layer.shape_out_[1:], self.n)
 
     def __call__(self, points: Tensor) -> None:
@@ -98,8 +100,10 @@ class _Products:
         assert linear is not None
         for _ in range(-(-len(points) // self.n)):
             start = 0
-            for places, patches, values in zip(self.places, self.patches, self.values, strict=True):
-                torch.mm(self.run.templates, patches, out=values).exp2_()
-                self.run.pool.add(values.view(-1, *places), start, self.pooled)
+            for places, patches in zip(self.places, self.patches, strict=True):
+                for block, templates in self.run.blocks:
+                    values = self.values[: len(templates) * patches.shape[1]].view(len(templates), -1)
+                    torch.mm(templates, patches, out=values).exp2_()
+                    self.run.pool.add(values.view(-1, *places), start, self.pooled[:, block])
                 start += places[0]
-            torch.mm(linear, self.pooled.view(len(self.run.templates), -1))
+            torch.mm(linear, self.pooled.view(linear.shape[1], -1))
