@@ -243,8 +243,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 self.kernel_, points, np.asarray(y)[rows], self._each(rule, X)
             )
             return by_evidence
-        d = X[0].size if self.encoder_.is_identity else self.encoder_.n_outputs_
-        n = sample_size(len(X), len(self.orbit_.weights_), d, not self.encoder_.is_identity)
+        sizes = (X[0].size,) if self.encoder_.is_identity else (self.encoder_.n_outputs_, X[0].size)
+        n = sample_size(len(X), len(self.orbit_.weights_), *sizes)
         rows = np.sort(generator(seed).choice(len(X), n, replace=False))
         points, targets, clusters = (
             X[rows],

@@ -32,8 +32,8 @@ _OF_MEDIAN = 8
 _POINTS, _FEWEST_POINTS, LANDMARKS, _ROWS = 1000, 100, 256, 256
 _OPERATIONS, _OF_VALUES = 2e10, 1000
 
-# Moved points that are encoded, unless a tenth of all points are more.
-_ENCODED = 3200
+# Numbers of the moved points that are encoded, unless a tenth of all points have more: about a second of patches.
+_ENCODED = 1e6
 
 # Frequencies of the model of a kernel of vector fields.
 _FREQUENCIES = 128
@@ -76,12 +76,12 @@ class ScaleChoice:
         return text if self.end is None else f"{text} (the {self.end} multiple tried)"
 
 
-def sample_size(n: int, orbit_size: int, d: int, encoded: bool) -> int:
-    """The number of points, of ``n``, of the small models, whose points are vectors of ``d`` numbers."""
+def sample_size(n: int, orbit_size: int, d: int, size: int | None = None) -> int:
+    """The number of points, of ``n``, of the small models, for vectors of ``d`` numbers, encoded from ``size``."""
     per_point = orbit_size * LANDMARKS * (2 * len(_STEPS) * d + _OF_VALUES)
     affordable = min(_POINTS, int(_OPERATIONS / per_point))
-    if encoded:
-        affordable = min(affordable, max(n // 10, _ENCODED // orbit_size))
+    if size is not None:
+        affordable = min(affordable, max(n // 10, int(_ENCODED / (orbit_size * size))))
     return min(n, max(_FEWEST_POINTS, affordable))
 
 
