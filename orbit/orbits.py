@@ -22,8 +22,8 @@ from orbit.core.errors import InputError
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator, spawn
-from orbit.distributions import Distribution
-from orbit.groups import Group, Identity
+from orbit.distributions import Distribution, ProductDistribution
+from orbit.groups import Group, Identity, ProductGroup
 from orbit.groups.domains import Point
 from orbit.registry import build
 
@@ -217,7 +217,13 @@ class Orbit(Component):
         rule = self.resolved_rule() or "default"
         if hasattr(self, "weights_"):
             size, rule = len(self.weights_), self.rule_
-        return f"{group.name}, q={q.name}, {size} by {rule}"
+        return f"{_name(group)}, q={_name(q)}, {size} by {rule}"
+
+
+def _name(part: Group | Distribution) -> str:
+    """That of a group or q; of a product those of its factors."""
+    is_product = isinstance(part, ProductGroup | ProductDistribution)
+    return " × ".join(map(_name, part.parts())) if is_product else part.name
 
 
 def _default_rule(group: Group, q: Distribution, size: int) -> Rule:

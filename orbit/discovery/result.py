@@ -166,17 +166,16 @@ class Discovery:
         return f"{self.table.to_string(index=False, float_format='{:.3g}'.format)}\n\n{self.sentence}"
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the best trial of each group as a bar, with an interval of 95 % for its difference from the identity.
+        """Draw the best trial of each group as a bar, its mean square error, with an interval of 95 %.
 
         Without ``ax`` also the example, moved along the best orbit.
         """
         of_groups = {(type(trial.orbit.group), type(trial.encoder)): trial for trial in reversed(self.trials)}
         shown = sorted(of_groups.values(), key=lambda trial: trial.error)
-        differences = [trial.errors - self.identity.errors for trial in shown]
         return ranking(
             [trial.label for trial in shown],
             np.array([trial.error for trial in shown]),
-            np.array([each.std(ddof=1) / np.sqrt(len(each)) for each in differences]),
+            np.array([trial.errors.std(ddof=1) / np.sqrt(len(trial.errors)) for trial in shown]),
             [self.helps(trial) for trial in shown],
             self.identity.error,
             self.orbit.set_params(random_state=0).fit(self.example),

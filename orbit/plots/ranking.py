@@ -37,7 +37,7 @@ def ranking(
     ----------
     labels : the groups, from top to bottom
     errors, standard_errors : arrays, shape (m,)
-        Bars, and standard errors of their differences from the baseline, drawn as intervals of 95 %.
+        Bars, and their standard errors, drawn as intervals of 95 %.
     helps : whether each is lower than the baseline by more than chance
     baseline : the error without a group, a dotted line
     orbit : fitted
@@ -71,7 +71,7 @@ def ranking(
     )
     bars_from_top(ax, len(labels))
     ax.set_xlim(left=0)
-    ax.set_xlabel("leave-one-out error, as a share of the variance of y")
+    ax.set_xlabel("leave-one-out error, as a share of the variance of y (green: lower by a paired test)")
     if below is not None:
         orbit_examples(orbit, X, _MOVES, below)
     return figure_of(ax)

@@ -421,7 +421,7 @@ def test_factors_of_a_product_may_be_groups(rng, tmp_path):
     ]
     for orb in fitted:
         np.testing.assert_array_equal(orb.elements_, fitted[0].elements_)
-        assert orb.label() == "product, q=product, 8 by qmc"
+        assert orb.label() == "dihedral × translation, q=haar × gaussian, 8 by qmc"
     copy = clone(given)
     assert copy.factors[0] is not given.factors[0]
     assert repr(copy) == repr(given) == "ProductGroup(factors=[Dihedral(), {'name': 'translation', 'fill': 'wrap'}])"
