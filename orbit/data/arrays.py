@@ -25,6 +25,9 @@ Split = tuple[np.ndarray, np.ndarray]  # indices of training and test points
 _SPLIT, _GROUPS, _N_TRAIN = "split", "groups", "n_train"
 _TRAIN, _TEST = ("train", "0"), ("test", "1")
 
+# The settings that name X and y.
+_KEYS = "dataset.x_key=NAME and dataset.y_key=NAME"
+
 
 @register("dataset", "arrays")
 @dataclass(eq=False, repr=False)
@@ -115,7 +118,7 @@ class Arrays(OwnData):
         arrays = read_arrays(self.path, self.x_key, mapped)
         if self.y_path is not None:
             targets = read_arrays(self.y_path, self.y_key, name="dataset.y_path")
-            self._require(targets, self.y_path, self.y_key, name="dataset.y_path")
+            _require(targets, self.y_path, self.y_key, name="dataset.y_path")
             arrays = targets | arrays | {self.y_key: targets[self.y_key]}
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task = self._task(y)
@@ -174,7 +177,7 @@ class Arrays(OwnData):
         if key is None and default not in arrays:
             return None
         name = key or default
-        self._require(arrays, str(self.path), name, "dataset.split_key=NAME and dataset.group_key=NAME")
+        _require(arrays, str(self.path), name, "dataset.split_key=NAME and dataset.group_key=NAME")
         values = arrays[name]
         if values.shape != (n,) or values.dtype.kind not in "biuUS":
             raise InputError(
@@ -187,7 +190,7 @@ class Arrays(OwnData):
     def _pair(self, arrays: dict[str, np.ndarray], x_key: str, y_key: str) -> tuple[Any, np.ndarray]:
         assert self.path is not None
         for key in (x_key, y_key):
-            self._require(arrays, self.path, key)
+            _require(arrays, self.path, key)
         X, y = self._points(arrays[x_key], f"dataset.x_key: {x_key!r}"), arrays[y_key]
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
@@ -196,16 +199,10 @@ class Arrays(OwnData):
             return real_numbers(X, where)
         return Rows(NpyFile(str(X.filename), real_dtype(X.dtype, where)), np.arange(len(X)))
 
-    def _require(
-        self,
-        arrays: dict[str, np.ndarray],
-        path: str,
-        key: str,
-        keys: str = "dataset.x_key=NAME and dataset.y_key=NAME",
-        name: str = "dataset.path",
-    ) -> None:
-        if key not in arrays:
-            raise InputError(
-                f"{name}: {path} has no array named {key!r}{suggestion(key, arrays)} "
-                f"It has {', '.join(arrays) or 'none'}; set {keys}"
-            )
+
+def _require(arrays: dict[str, np.ndarray], path: str, key: str, keys: str = _KEYS, name: str = "dataset.path") -> None:
+    if key not in arrays:
+        raise InputError(
+            f"{name}: {path} has no array named {key!r}{suggestion(key, arrays)} "
+            f"It has {', '.join(arrays) or 'none'}; set {keys}"
+        )

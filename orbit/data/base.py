@@ -25,6 +25,10 @@ from orbit.data.splits import guess_task, split_off_test
 # may well lack the largest values of the training points.
 _LARGER, _SMALLER = 10.0, 50.0
 
+# The attributes of a data set with an entry for each training point, and for each test point.
+_OF_TRAIN = "X_train", "y_train", "folds", "sample_weight", "clusters"
+_OF_TEST = "X_test", "y_test", "test_rows"
+
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
@@ -120,17 +124,8 @@ class Dataset:
 
     def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
         """A subset of the training and test points, by index."""
-        return replace(
-            self,
-            X_train=subset(self.X_train, train),
-            y_train=subset(self.y_train, train),
-            X_test=subset(self.X_test, test),
-            y_test=subset(self.y_test, test),
-            folds=_part(self.folds, train),
-            sample_weight=_part(self.sample_weight, train),
-            clusters=_part(self.clusters, train),
-            test_rows=_part(self.test_rows, test),
-        )
+        rows = dict.fromkeys(_OF_TRAIN, train) | dict.fromkeys(_OF_TEST, test)
+        return replace(self, **{name: _part(getattr(self, name), part) for name, part in rows.items()})
 
     def own(self, sample: np.ndarray) -> Dataset:
         """The points that this process of a distributed job needs: its shard of the training points, and ``sample``.
@@ -464,8 +459,8 @@ def names_of(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else list(names or [])
 
 
-def _part(values: np.ndarray | None, rows: Any) -> np.ndarray | None:
-    return None if values is None else values[rows]
+def _part(values: Any, rows: Any) -> Any:
+    return None if values is None else subset(values, rows)
 
 
 def _arrays(data: Dataset | Points) -> str:

@@ -111,6 +111,7 @@ class Folder:
         return [of_listing(f"{self.path}/{name}", info.size, info.mtime_ns or 0) for name, info in self.files.items()]
 
 
+@dataclass
 class Format(ABC):
     """Reads the parts of a folder.
 
@@ -121,8 +122,8 @@ class Format(ABC):
         Name of the data set in errors.
     """
 
-    def __init__(self, folder: Folder, label: str) -> None:
-        self.folder, self.label = folder, label
+    folder: Folder
+    label: str
 
     def fingerprints(self) -> list[Fingerprint]:
         """The fingerprints of all parts, those of targets included."""
@@ -160,6 +161,7 @@ class Format(ABC):
     def _read(self, name: str, header: Header, block: int, points: bool) -> tuple[Any, Any]: ...
 
 
+@dataclass
 class NpyFormat(Format):
     """Points in .npy files, shape (n, *shape), and targets in files of the same names in another folder, both local.
 
@@ -170,13 +172,14 @@ class NpyFormat(Format):
         The folder of targets, shape (n,) or (n, k); None: points only.
     """
 
-    def __init__(self, folder: Folder, label: str, targets: Folder | None) -> None:
-        super().__init__(folder, label)
-        self.targets = targets
-        for each in (folder, targets or folder):
+    targets: Folder | None
+
+    def __post_init__(self) -> None:
+        folder, targets = self.folder, self.targets or self.folder
+        for each in (folder, targets):
             if not each.is_local:
                 raise DataFileError(f"{each.key}: expected a local folder, .npy parts are not read from URLs")
-        if targets is not None and (different := sorted({*folder.files} ^ {*targets.files})):
+        if different := sorted({*folder.files} ^ {*targets.files}):
             raise DataFileError(
                 f"{targets.key}: expected parts of the same names as in {folder.key}, found {different[0]} in one only"
             )
@@ -210,6 +213,7 @@ class NpyFormat(Format):
         return X, y.reshape(len(y), *header.y_shape)
 
 
+@dataclass
 class ParquetFormat(Format):
     """Rows of Parquet files, of which one row group is read at a time.
 
@@ -224,16 +228,9 @@ class ParquetFormat(Format):
         Shape of a point; None: a vector.
     """
 
-    def __init__(
-        self,
-        folder: Folder,
-        label: str,
-        targets: Sequence[str],
-        features: Sequence[str] | None,
-        shape: Sequence[int] | None,
-    ) -> None:
-        super().__init__(folder, label)
-        self.targets, self.features, self.shape = list(targets), features, shape
+    targets: list[str]
+    features: Sequence[str] | None
+    shape: Sequence[int] | None
 
     def _header(self, name: str) -> Header:
         with self._opened(name) as file:

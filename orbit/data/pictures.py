@@ -16,22 +16,8 @@ Channels = Literal["grey", "rgb", "all"]
 Pages = Literal["channels", "volume", "first"]
 
 _TIFF, _FITS, _NIFTI = (".tif", ".tiff"), (".fits", ".fit", ".fts"), (".nii", ".nii.gz", ".mgz", ".mgh")
-_PILLOW = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".jfif",
-    ".webp",
-    ".bmp",
-    ".gif",
-    ".jp2",
-    ".j2k",
-    ".tga",
-    ".ppm",
-    ".pgm",
-    ".pbm",
-)
+_JPEG = (".jpg", ".jpeg", ".jpe", ".jfif")
+_PILLOW = (*_JPEG, ".png", ".webp", ".bmp", ".gif", ".jp2", ".j2k", ".tga", ".ppm", ".pgm", ".pbm")
 #: Suffixes of the files that are read, in lower case.
 SUFFIXES = _PILLOW + _TIFF + _FITS + _NIFTI
 

@@ -4,34 +4,24 @@ Each function returns a :class:`matplotlib.figure.Figure` and touches no global 
 thread and a notebook shows its result. Functions that draw a single panel take ``ax`` to draw into an existing one.
 """
 
-from orbit.plots.axes import short
-from orbit.plots.curves import budgets, convergence, costs, curves, epochs, growth, panels
-from orbit.plots.fields import field
-from orbit.plots.orbits import orbit_error, orbit_examples
-from orbit.plots.predictions import confusion, error_examples, predicted_against_true, reliability
-from orbit.plots.ranking import ranking
-from orbit.plots.selection import grid_scores, selection_curve
-from orbit.plots.skeletons import locality, skeleton
-
-__all__ = [
-    "budgets",
-    "confusion",
-    "convergence",
-    "costs",
-    "curves",
-    "epochs",
-    "error_examples",
-    "field",
-    "grid_scores",
-    "growth",
-    "locality",
-    "orbit_error",
-    "orbit_examples",
-    "panels",
-    "predicted_against_true",
-    "ranking",
-    "reliability",
-    "selection_curve",
-    "short",
-    "skeleton",
-]
+from orbit.plots.axes import short as short
+from orbit.plots.curves import (
+    budgets as budgets,
+    convergence as convergence,
+    costs as costs,
+    curves as curves,
+    epochs as epochs,
+    growth as growth,
+    panels as panels,
+)
+from orbit.plots.fields import field as field
+from orbit.plots.orbits import orbit_error as orbit_error, orbit_examples as orbit_examples
+from orbit.plots.predictions import (
+    confusion as confusion,
+    error_examples as error_examples,
+    predicted_against_true as predicted_against_true,
+    reliability as reliability,
+)
+from orbit.plots.ranking import ranking as ranking
+from orbit.plots.selection import grid_scores as grid_scores, selection_curve as selection_curve
+from orbit.plots.skeletons import locality as locality, skeleton as skeleton

@@ -26,62 +26,40 @@ import pytest
 # Before the modules are imported, so that pytest reports the values of a failing assert.
 pytest.register_assert_rewrite(*(f"orbit.testing.{module.name}" for module in pkgutil.iter_modules(__path__)))
 
-from orbit.testing import oracles, samples
+from orbit.testing import oracles as oracles, samples as samples
 from orbit.testing.approx import (
-    FeatureMapContract,
-    FrequenciesContract,
-    HyperContract,
-    KernelMapContract,
-    LandmarksContract,
+    FeatureMapContract as FeatureMapContract,
+    FrequenciesContract as FrequenciesContract,
+    HyperContract as HyperContract,
+    KernelMapContract as KernelMapContract,
+    LandmarksContract as LandmarksContract,
 )
-from orbit.testing.component import FLOATS, ComponentContract, no_warnings
-from orbit.testing.datasets import DatasetContract
+from orbit.testing.component import (
+    FLOATS as FLOATS,
+    ComponentContract as ComponentContract,
+    TransformerContract as TransformerContract,
+    no_warnings as no_warnings,
+)
+from orbit.testing.datasets import DatasetContract as DatasetContract
 from orbit.testing.distributions import (
-    AnyDomainContract,
-    DistributionContract,
+    AnyDomainContract as AnyDomainContract,
+    DistributionContract as DistributionContract,
 )
-from orbit.testing.encoders import EncoderContract
-from orbit.testing.groups import FiniteGroupContract, GroupContract
+from orbit.testing.encoders import EncoderContract as EncoderContract
+from orbit.testing.groups import FiniteGroupContract as FiniteGroupContract, GroupContract as GroupContract
 from orbit.testing.kernels import (
-    DotProductKernelContract,
-    KernelContract,
-    OperatorKernelContract,
+    DotProductKernelContract as DotProductKernelContract,
+    KernelContract as KernelContract,
+    OperatorKernelContract as OperatorKernelContract,
 )
 from orbit.testing.learners import (
-    ClassifierContract,
-    LearnerContract,
-    PathContract,
-    RegressorContract,
+    ClassifierContract as ClassifierContract,
+    LearnerContract as LearnerContract,
+    PathContract as PathContract,
+    RegressorContract as RegressorContract,
 )
-from orbit.testing.representations import AugmentationContract, RepresentationContract
-from orbit.testing.selection import SelectionContract, SplittingContract
-
-__all__ = [
-    "FLOATS",
-    "AnyDomainContract",
-    "AugmentationContract",
-    "ClassifierContract",
-    "ComponentContract",
-    "DatasetContract",
-    "DistributionContract",
-    "DotProductKernelContract",
-    "EncoderContract",
-    "FeatureMapContract",
-    "FiniteGroupContract",
-    "FrequenciesContract",
-    "GroupContract",
-    "HyperContract",
-    "KernelContract",
-    "KernelMapContract",
-    "LandmarksContract",
-    "LearnerContract",
-    "OperatorKernelContract",
-    "PathContract",
-    "RegressorContract",
-    "RepresentationContract",
-    "SelectionContract",
-    "SplittingContract",
-    "no_warnings",
-    "oracles",
-    "samples",
-]
+from orbit.testing.representations import (
+    AugmentationContract as AugmentationContract,
+    RepresentationContract as RepresentationContract,
+)
+from orbit.testing.selection import SelectionContract as SelectionContract, SplittingContract as SplittingContract
