@@ -258,7 +258,7 @@ def test_a_killed_process_of_several_ends_the_run_as_failed(tmp_path, rank):
 
 @pytest.mark.slow
 def test_a_finished_job_of_several_processes_is_skipped_by_all(tmp_path):
-    work = ("engine.stream=true", "approx=rf", *SMALL, "resume=true")
+    work = ("engine.stream=true", "approx=rf", *SMALL, "kernel.lengthscale=median", "resume=true")
     for expected in ("finished", "skipped: run"):
         done = start(tmp_path, *work, program=TWO_PROCESSES)
         out, err = done.communicate(timeout=240)
