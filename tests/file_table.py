@@ -303,6 +303,8 @@ FILES = [
     picture("PNG, suffix in capitals", ".PNG", pillow(GREY, format="PNG"), GREY / 255),
     picture("PNG, 1 bit", ".png", pillow(GREY > 99), (GREY > 99) * 1.0),
     picture("PNG, 16 bits", ".png", pillow(CAMERA * np.uint16(16)), CAMERA * 16.0 / 65535),
+    picture("PNG, 16 bits in colour", ".png", pillow(CAMERA * np.uint16(16)), np.stack([CAMERA * 16.0] * 3, -1) / 65535,
+            **RGB),
     picture("PNG, 12 bits in 16", ".png", pillow(CAMERA), CAMERA / 4095),
     picture("PNG, 12 bits in 16, all channels", ".png", pillow(CAMERA), CAMERA / 4095, **ALL),
     picture("PNG, palette", ".png", pillow(GREY, "P"), GREY / 255),

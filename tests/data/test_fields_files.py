@@ -119,7 +119,6 @@ def broken(path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "change", "message"),
     [
-        ({"target": "rein"}, None, "target: the file has no variable 'rein'; did you mean 'rain'"),
         ({"target": "harvest", "features": ["hat"]}, None, "features: the file has no variable 'hat'; did you mean"),
         ({"target": ["rain", "harvest"]}, None, "target: expected variables over the same dimensions.* harvest over"),
         ({"target": "harvest", "features": ["rain", "time"]}, None, "features: expected variables with the same dimen"),

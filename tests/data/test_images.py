@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import tifffile
-from bad_data import claiming
 from file_table import STACK, fits, in_classes, nifti, pages
 from samples import draw, draw_classes
 
-from orbit.core.errors import DataFileError, InputError
+from orbit.core.errors import InputError
 from orbit.core.fingerprint import digest, fingerprint, of_listing
 from orbit.data import Images
 from orbit.data.validation import GivenFolds
@@ -72,10 +71,8 @@ def test_a_validation_folder_is_the_given_validation_part_or_the_test_part(tmp_p
 def test_unequal_sizes_are_refused_by_name_or_resized(tmp_path):
     draw_classes(tmp_path)
     draw(tmp_path / "cat" / "odd.png", np.full((5, 7), 128, np.uint8))
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=r"odd\.png has 5 x 7 pixels, others have 6 x 8; .* dataset\.resize=\[6,8\]"):
         Images(str(tmp_path)).load(0)
-    advice = "set dataset.resize, dataset.crop or dataset.pad, e.g. dataset.resize=[6,8]"
-    assert f"odd.png has 5 x 7 pixels, others have 6 x 8; {advice}" in str(error.value)
     assert Images(str(tmp_path), resize=4).load(0).X_train.shape[1:] == (4, 4)
     data = Images(str(tmp_path), resize=[4, 5]).load(0)
     assert data.X_train.shape == (31, 4, 5)
@@ -102,13 +99,6 @@ def test_names_that_are_not_utf8_are_escaped(tmp_path):
     with pytest.raises(InputError, match=r"owl/\\udcff.png is not a readable picture"):
         Images(str(zoo)).load(0)
     assert len(digest([*prints, of_listing("a\ud800.npy", 1, 2)])) == 16
-
-
-def test_sixteen_bits_keep_their_values(tmp_path):
-    deep = np.linspace(0, 65535, 48).reshape(6, 8).astype(np.uint16)
-    np.testing.assert_allclose(one_picture(tmp_path, "deep.png", deep), deep / 65535, atol=1e-6)
-    colour = one_picture(tmp_path, "deep.png", deep, "rgb")
-    np.testing.assert_allclose(colour, np.repeat(deep[..., None], 3, 2) / 65535, atol=1e-6)
 
 
 def test_transparent_pixels_are_black(tmp_path):
@@ -150,16 +140,8 @@ def test_new_pictures_are_read_by_their_names(tmp_path):
 )
 def test_new_pictures_of_another_size_are_refused(tmp_path, shape, message):
     draw_classes(tmp_path / "new", 3)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=message):
         Images().read_points(str(tmp_path / "new"), {"shape": shape})
-    assert message in str(error.value)
-
-
-def test_a_new_picture_that_claims_a_size_that_no_memory_holds_is_refused(tmp_path):
-    draw_classes(tmp_path / "new", 3)
-    claiming(60_000, 60_000, str(tmp_path / "new" / "bomb.png"))()
-    with pytest.raises(InputError, match=r"bomb\.png is not a readable picture \(Image size \(3600000000 pixels\)"):
-        Images().read_points(str(tmp_path / "new"), {"shape": [6, 8]})
 
 
 # ---- formats are in tests/file_table.py -----------------------------------------------------------------------------
@@ -302,13 +284,3 @@ def test_files_in_nested_folders_are_read_on_request(tmp_path):
         assert len(Images(str(tmp_path)).load(0).X_train) == 4
     data = Images(str(tmp_path), recursive=True).load(0)
     assert len(data.X_train) + len(data.X_test) == 7
-
-
-def test_pictures_that_cannot_be_read_are_left_out_on_request(tmp_path):
-    draw_classes(tmp_path, 4)
-    (tmp_path / "cat" / "0.png").write_bytes(b"no picture")
-    with pytest.raises(DataFileError, match=r"0\.png is not a readable picture"):
-        Images(str(tmp_path)).load(0)
-    with pytest.warns(UserWarning, match=r"1 of 9 pictures are left out, e.g. .*0\.png is not a readable"):
-        data = Images(str(tmp_path), on_error="skip").load(0)
-    assert len(data.X_train) + len(data.X_test) == 8
