@@ -49,10 +49,7 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
     (cut("run.json", 0), "run.json is damaged (Expecting value"),
     (text("run.json", "{'a"), "run.json is damaged (Expecting property name"),
     (text("run.json", b"\xff\xfe\0"), "run.json is damaged ("),
-    (
-        text("run.json", "[1, 2]"),
-        "run.json is not the record of a run: expected a name and others of name, config_hash",
-    ),
+    (text("run.json", "[1, 2]"), "run.json is not the record of a run: expected a name and others of name"),
     (text("run.json", "[" * 100_000), "run.json is damaged (maximum recursion depth exceeded"),
     (text("run.json", "{}"), "run.json is not the record of a run: expected a name and others of"),
     (text("run.json", '{"name": "x", "shape": 3}'), "run.json is not the record of a run"),
@@ -77,16 +74,10 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
     ),
     (text("config.yaml", "a: [1\n b: {"), "config.yaml cannot be read (while parsing"),
     (text("config.yaml", b"\xff\xfe\0"), "config.yaml cannot be read ("),
-    (
-        text("config.yaml", "dataset: {name: digitz}"),
-        "config.yaml: dataset=digitz: no such dataset; did you mean 'digits'?",
-    ),
+    (text("config.yaml", "dataset: {name: digitz}"), "config.yaml: dataset=digitz: no such dataset; did you mean"),
     (text("config.yaml", "dataset: {name: digits, zz: 3}"), "config.yaml: dataset=digits has no parameter 'zz'"),
     (text("config.yaml", "dataset: {name: '${oc.env:HOME}'}"), "config.yaml: dataset=${oc.env:HOME}: no such dataset"),
-    (
-        text("config.yaml", "dataset: {name: table}"),
-        "run.json another data set: it lacks features, targets, categories",
-    ),
+    (text("config.yaml", "dataset: {name: table}"), "run.json another data set: it lacks features, targets"),
     (without("model.pkl"), "expected a run folder with a model.pkl at"),
     (text("model.pkl", b""), "model.pkl cannot be loaded (Ran out of input)"),
     (text("model.pkl", b"no pickle"), "model.pkl cannot be loaded ("),
@@ -149,12 +140,7 @@ POINTS: list[tuple[str, Callable[[], object], str, str]] = [
             ("a,b,c\n1,inf,u\n", ": the table has infinite values: b; remove those rows"),
         )
     ),
-    (
-        "table",
-        lambda: Path("new.csv").write_bytes(b"a,b,c\n1,2,\xe4\n"),
-        "new.csv",
-        "such as dataset.encoding=latin-1 (settings are those of the model, given when it is fitted)",
-    ),
+    ("table", lambda: Path("new.csv").write_bytes(b"a,b,c\n1,2,\xe4\n"), "new.csv", "such as dataset.encoding=latin-1"),
     ("table", rows("a,b,c\n1,1e300,u\n"), "new.csv", "runner.input: features: NaN or infinite for 1 of 1 points"),
     *(
         (
@@ -167,12 +153,7 @@ POINTS: list[tuple[str, Callable[[], object], str, str]] = [
     ),
     ("digits", lambda: np.savez("new.npz", x=ONES), "new.npz", "new.npz has no array named 'X'; did you mean 'x'"),
     ("images", array(np.zeros((2, 6, 8, 3))), "new.npy", "new.npy: expected points of shape (6, 8), found (6, 8, 3)"),
-    (
-        "images",
-        lambda: draw(Path("new.png"), np.zeros((5, 7), np.uint8)),
-        "new.png",
-        "new.png has 5 x 7 pixels, the model was fitted to 6 x 8",
-    ),
+    ("images", lambda: draw(Path("new.png"), np.zeros((5, 7), np.uint8)), "new.png", "new.png has 5 x 7 pixels, the"),
     ("images", claiming(60_000, 60_000, "new.png"), "new.png", "new.png is not a readable picture (Image size (36000"),
     ("images", lambda: Path("new.png").write_bytes(b""), "new.png", "new.png is not a readable picture"),
     ("images", lambda: Path("new").mkdir(), "new", "new: expected a folder with picture"),

@@ -35,19 +35,20 @@ class Digits(Loader):
 
     ink = True
     default_group = {"name": "rotation"}
+    source = "scikit-learn load_digits"
 
     def _load(self, random_state: RandomState) -> Dataset:
+        (X, y), seed = self._images(), spawn(random_state, 1)[0]
+        X = X.astype(np.float32)
+        X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=_N_TRAIN, stratify=y, random_state=seed)
+        return Dataset(self.name, "classification", X_train, y_train, X_test, y_test, self.source)
+
+    def _images(self) -> tuple[np.ndarray, np.ndarray]:
+        """All images, values in [0, 1], and their classes."""
         from sklearn.datasets import load_digits
 
         digits = load_digits()
-        return self._split(digits.images / 16, digits.target, "scikit-learn load_digits", random_state)
-
-    def _split(self, X: np.ndarray, y: np.ndarray, source: str, random_state: RandomState) -> Dataset:
-        seed = spawn(random_state, 1)[0]
-        X_train, X_test, y_train, y_test = train_test_split(
-            X.astype(np.float32), y, train_size=_N_TRAIN, stratify=y, random_state=seed
-        )
-        return Dataset(self.name, "classification", X_train, y_train, X_test, y_test, source)
+        return digits.images / 16, digits.target
 
 
 @register("dataset", "rotated_digits")
@@ -72,17 +73,15 @@ class RotatedDigits(Digits):
     (797, 8, 8)
     """
 
+    source = "scikit-learn load_digits, turned by random angles"
     _: KW_ONLY
     rotation_seed: int = 0
 
-    def _load(self, random_state: RandomState) -> Dataset:
-        X, y = _rotated(self.rotation_seed)
-        return self._split(X, y, "scikit-learn load_digits, turned by random angles", random_state)
+    def _images(self) -> tuple[np.ndarray, np.ndarray]:
+        return _rotated(self.rotation_seed)
 
 
 @functools.lru_cache(maxsize=1)  # jobs of a sweep use the same images
 def _rotated(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    return rotate_randomly(digits.images / 16, seed), digits.target
+    X, y = Digits()._images()
+    return rotate_randomly(X, seed), y

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from orbit.core.errors import DataFileError, InputError
-from orbit.core.params import Fraction, PositiveInt
+from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset
 from orbit.data.files import data_root
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @register("dataset", "openml")
+@dataclass(eq=False, repr=False)
 class OpenML(Table):
     """A table of openml.org, by its name or number, fetched by scikit-learn, checked by MD5 and kept on disk.
 
@@ -46,35 +48,22 @@ class OpenML(Table):
     """
 
     reads = ()
-    _frame: Any = None
-
-    def __init__(
-        self,
-        data: str | None = None,
-        data_id: PositiveInt | None = None,
-        version: PositiveInt | None = None,
-        root: str | None = None,
-        target: str | list[str] | None = None,
-        features: list[str] | None = None,
-        *,
-        exclude: list[str] | None = None,
-        weight: str | None = None,
-        missing: Literal["refuse", "mean", "median"] = "refuse",
-        categories: Literal["refuse", "onehot"] | list[str] = "onehot",
-        group_column: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        test_fraction: Fraction = 0.25,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-    ) -> None:
-        super().__init__(
-            None, target, features, exclude=exclude, weight=weight, missing=missing, categories=categories,
-            group_column=group_column, task=task, test_fraction=test_fraction, n_train=n_train, n_test=n_test,
-        )  # fmt: skip
-        self.data = data
-        self.data_id = data_id
-        self.version = version
-        self.root = root
+    data: str | None = None
+    data_id: PositiveInt | None = None
+    version: PositiveInt | None = None
+    root: str | None = None
+    _: KW_ONLY
+    target: str | list[str] | None = None
+    features: list[str] | None = None
+    categories: Literal["refuse", "onehot"] | list[str] = "onehot"
+    # what files have is no parameter
+    path: str | None = field(default=None, init=False)
+    test_path: str | None = field(default=None, init=False)
+    separator: str = field(default=",", init=False)
+    decimal: Literal["point", "comma"] = field(default="point", init=False)
+    encoding: str = field(default="utf-8", init=False)
+    missing_texts: list[str] | None = field(default=None, init=False)
+    _frame: Any = field(default=None, init=False)
 
     def input_files(self) -> list[Path]:
         return []
