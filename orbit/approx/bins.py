@@ -1,7 +1,5 @@
 """Binning of projections, and distribution functions as cumulative sums of the counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Features from which nothing can be learned: constant ones, and those of a kernel matrix that is the identity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

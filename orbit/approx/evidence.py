@@ -1,7 +1,5 @@
 """Lengthscales chosen by marginal likelihood: one, or one for each column of the points."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

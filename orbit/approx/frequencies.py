@@ -1,7 +1,5 @@
 """How frequencies are drawn from a kernel's spectral distribution."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 

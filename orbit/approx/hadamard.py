@@ -1,7 +1,5 @@
 """Frequencies as signs and fast Walsh-Hadamard transforms: products with them need no matrix."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

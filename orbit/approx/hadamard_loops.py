@@ -5,8 +5,6 @@ a vector and interleaves their sums and differences. Strided passes in place wou
 inner loops, which the compiler does not vectorise.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from orbit.core.compiled import compiled

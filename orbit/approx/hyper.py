@@ -1,7 +1,5 @@
 """The second layer: a kernel on top of orbit-averaged features (Raj et al. 2017, remark 3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 

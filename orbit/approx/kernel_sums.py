@@ -1,7 +1,5 @@
 """Weighted sums of kernel values over the orbit: the embedding of Nyström features."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Landmarks from the data or their orbits, chosen by the rules of :mod:`orbit.kernels.landmarks`."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

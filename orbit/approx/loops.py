@@ -1,7 +1,5 @@
 """Sums of cosines and sines of many angles in one pass, compiled by numba."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nyström features, averaged over the orbit (Raj et al. 2017, section 2.2.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The error of the average over an orbit against the number of its elements."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """Operator-valued random Fourier features, averaged over the orbit (Brault et al. 2016, section 2.3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exact operator-valued kernels: the reference for operator-valued random features."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The points themselves as features: the linear kernel, averaged over the orbit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

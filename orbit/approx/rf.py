@@ -1,7 +1,5 @@
 """Random Fourier features, averaged over the orbit (Raj et al. 2017, section 2.2.1)."""
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A lengthscale chosen by leave-one-out error: multiples of the median, scored by small models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Random features of compositional kernels, averaged over the orbit (Daniely et al. 2017)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Sums of a few angles for each feature of a skeleton, then their cosines and sines, compiled by Triton for a GPU."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl

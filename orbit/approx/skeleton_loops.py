@@ -5,8 +5,6 @@ within the first-level cache. Cosines and sines are computed once the angles of 
 a run along a row of the result is then long enough for the processor to fetch it ahead.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 # inlined: numba compiles this module again when this file changes, but not when that one does

@@ -1,7 +1,5 @@
 """A random sketch with fewer columns that preserves inner products in expectation."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

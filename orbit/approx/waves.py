@@ -7,8 +7,6 @@ evaluates two polynomials and adds to the sums. Its error is up to 5e-7 for angl
 few turns, which is that of the rounded angles. float64 and GPUs use torch.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

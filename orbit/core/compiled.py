@@ -4,8 +4,6 @@ A module of such loops imports its compiler and compiles, or loads what the comp
 which takes most of a second in a process; it is imported when its loops are first needed.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

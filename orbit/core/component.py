@@ -1,7 +1,5 @@
 """The base class of all components: a value object with typed parameters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar, Self
 

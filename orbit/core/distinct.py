@@ -1,7 +1,5 @@
 """Rows that occur more than once."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

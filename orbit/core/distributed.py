@@ -12,8 +12,6 @@ processes hold all targets and weights, except those of a data set in parts.
     torchrun --nproc-per-node 2 run.py engine.stream=true approx=rf
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Environment variables of other libraries, set and checked before the import that reads them."""
 
-from __future__ import annotations
-
 import os
 
 from orbit.core.errors import InputError

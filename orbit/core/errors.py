@@ -1,7 +1,5 @@
 """Errors caused by user input. Each message is one line: what was expected, what was found, what to change."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 from collections.abc import Collection, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Files that are written whole or not at all. Every file that may be read again is written here."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

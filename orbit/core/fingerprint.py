@@ -1,7 +1,5 @@
 """Digests of files, by which changed data is told from equal data."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Iterable

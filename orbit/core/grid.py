@@ -1,7 +1,5 @@
 """Which axes of a point are time or space, and which holds channels."""
 
-from __future__ import annotations
-
 import math
 
 # A last axis shorter than this, beside one this many times as long, holds the channels of a series.

@@ -1,7 +1,5 @@
 """Imports of thousands of modules."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Python drops an exception that a signal handler raises inside a destructor or a 
 A handler that also calls :func:`request` ends the work at its next step.
 """
 
-from __future__ import annotations
-
 import threading
 
 _requested = threading.Event()

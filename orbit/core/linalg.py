@@ -1,7 +1,5 @@
 """Dense linear algebra shared by feature maps and learners, always in float64."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The cache of what takes longer to compute again than to hold."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """The memory that a process can have."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -6,8 +6,6 @@ A model is written with a keyed digest (HMAC-SHA256), whose key no other user ca
 that was changed since, comes from elsewhere.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import hmac

@@ -12,8 +12,6 @@ Traceback (most recent call last):
 orbit.core.errors.ParameterError: approx.n_components: expected an integer >= 1, found 0
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

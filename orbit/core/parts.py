@@ -1,7 +1,5 @@
 """Parts of the points that are held out of a fit, to score it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

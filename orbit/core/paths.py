@@ -1,7 +1,5 @@
 """Paths that users write."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

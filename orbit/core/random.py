@@ -1,7 +1,5 @@
 """Seeds and generators for all random draws of the library."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

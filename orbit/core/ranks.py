@@ -1,7 +1,5 @@
 """The place of this process in a job of several, which ``torchrun`` starts. See :mod:`orbit.core.distributed`."""
 
-from __future__ import annotations
-
 import os
 
 

@@ -1,7 +1,5 @@
 """Warnings that are kept beside a result, and given again wherever it is used."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Distributions on the circle of angles."""
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Annotated

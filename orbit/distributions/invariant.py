@@ -1,7 +1,5 @@
 """The point mass at the identity, and Haar measure."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -4,8 +4,6 @@ Each law is defined on the real line. On a grid of whole steps it is discrete, a
 atoms with probabilities; on a circle or torus it is wrapped.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Independent distributions on the factors of a product of groups."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

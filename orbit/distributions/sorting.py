@@ -1,7 +1,5 @@
 """Noisy sorting: permutations that depend on the point that they act on."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from scipy import special

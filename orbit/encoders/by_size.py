@@ -1,7 +1,5 @@
 """Patches with settings that follow from the shape of the points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

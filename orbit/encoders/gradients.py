@@ -1,7 +1,5 @@
 """Gradients by direction of moved images."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

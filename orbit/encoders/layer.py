@@ -1,7 +1,5 @@
 """One layer of patch features: patches, their normalisation, features on the sphere, pooling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The arithmetic of one layer of patch features, with the working memory of a thread."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """What is done to patches before they are divided by their norm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Self
 

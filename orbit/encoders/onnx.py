@@ -1,7 +1,5 @@
 """Outputs of a pretrained network from an ONNX file."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Sequence

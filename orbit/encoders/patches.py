@@ -1,7 +1,5 @@
 """Layers of patch features, which approximate a compositional kernel with pooling layer by layer."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator

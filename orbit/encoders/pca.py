@@ -1,7 +1,5 @@
 """Leading principal components of moved points."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Pairs of points of a cloud, by what no turn and no shift changes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Pooling of maps over positions, by a small matrix for each axis."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence

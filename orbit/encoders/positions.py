@@ -1,7 +1,5 @@
 """The patches of a map: which entries each of them has, along any number of axes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal

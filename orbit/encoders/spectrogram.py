@@ -1,7 +1,5 @@
 """Spectrograms of moved signals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ With landmarks z_j they are kappa(<z_j, u>), which K_ZZ^(-1/2) turns into Nystr√
 sphere. With random vectors their inner products have the expectation kappa.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import ClassVar

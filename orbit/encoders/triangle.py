@@ -1,7 +1,5 @@
 """Upper triangles of moved symmetric matrices."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

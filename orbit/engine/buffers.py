@@ -7,8 +7,6 @@ buffers alone, whose pages the operating system would map and clear in every cal
 1.2 times. Threads are not kept: that saves nothing more.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The strategy for few orbits: average one point of each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """The direct strategy: move the points, a tile at a time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

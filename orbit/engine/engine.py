@@ -11,8 +11,6 @@ cyclically, all elements at once from products of Fourier coefficients. *By orbi
 where many points share an orbit, one of them by any of these.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass

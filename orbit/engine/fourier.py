@@ -13,8 +13,6 @@ the factors that do form a small real matrix. Modes without energy in the data
 are omitted.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

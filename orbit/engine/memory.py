@@ -5,8 +5,6 @@ cores that is far steadier than many BLAS threads that wait for each other after
 every small product, and it keeps the tile in its core's cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ Molecules with fewer atoms than the largest have rows and columns of zeros, whic
 sorted with some noise. A tile of points of about as many non-zero entries then has many columns of zeros.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The interface of the strategies of averaging over an orbit, and the choice among them."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

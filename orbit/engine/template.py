@@ -3,8 +3,6 @@
 ``<t, g x> = <g* t, x>`` for the adjoint g* of a linear action.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

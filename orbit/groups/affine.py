@@ -1,7 +1,5 @@
 """Affine maps of 2-D images as products of simple maps, with a single resampling: Raj et al. 2017, section 4.3."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -8,8 +8,6 @@ element, the number of uniforms from which an element is computed, Haar measure 
 it is finite, and the list of elements of a finite group.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass, field

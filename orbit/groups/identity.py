@@ -1,7 +1,5 @@
 """The trivial group, with which features are not invariant."""
 
-from __future__ import annotations
-
 import numpy as np
 from torch import Tensor
 

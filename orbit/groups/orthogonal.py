@@ -1,7 +1,5 @@
 """Rotations and reflections of point clouds."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

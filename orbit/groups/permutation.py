@@ -1,9 +1,7 @@
 """Permutations: of entries, of blocks (as in Mroueh et al. 2015), of rows and columns together (Coulomb matrices)."""
 
-from __future__ import annotations
-
 import math
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -65,7 +63,7 @@ class Permutation(Reordering):
     def domain(self) -> Permutations:
         return Permutations(self.n, self.ROWS_COLUMNS if self.mode == "rows_columns" else self.mode)
 
-    def for_shape(self, shape: tuple[int, ...]) -> Permutation:
+    def for_shape(self, shape: tuple[int, ...]) -> Self:
         self.check_shape(shape)
         return self._with(n=self._count(shape))
 

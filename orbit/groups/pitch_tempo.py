@@ -1,7 +1,5 @@
 """Pitch and speaking rate of audio: Mroueh et al. 2015, section 6."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, ClassVar, Literal
 

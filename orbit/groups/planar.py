@@ -6,8 +6,6 @@ interpolation makes it an explicit sparse matrix: one resampling for any
 composition g.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Hashable

@@ -1,11 +1,9 @@
 """Products of groups that act on the same points, one after the other."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -83,7 +81,7 @@ class ProductGroup(Group):
     def clouds(self) -> bool:
         return any(part.clouds for part in self.parts())
 
-    def for_shape(self, shape: tuple[int, ...]) -> ProductGroup:
+    def for_shape(self, shape: tuple[int, ...]) -> Self:
         self.check_shape(shape)
         parts = [self._part_for_shape(i, part, shape) for i, part in enumerate(self.parts())]
         return self._with(factors=list(map(_like, self.factors, parts)))

@@ -1,7 +1,5 @@
 """Deterministic rules on the line and the circle, and their tensor products with a limited number of nodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Mirror images, and the eight symmetries of the square: exact on the pixel grid."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

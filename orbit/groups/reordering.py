@@ -1,7 +1,5 @@
 """The base class of groups that only reorder coordinates: unitary, and the adjoint is the inverse."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 import numpy as np

@@ -5,8 +5,6 @@ pixels. Holding those indices and weights makes the action an explicit sparse
 matrix ``M``, so that its adjoint is exactly the transpose, not an approximation.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Groups that read a series, an image or a volume at moved positions: the base class of all moves that interpolate."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from collections.abc import Hashable

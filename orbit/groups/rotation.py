@@ -1,7 +1,5 @@
 """Rotations of 2-D images about their centre: Raj et al. 2017, section 4.2, Mroueh et al. 2015, section 6."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Isotropic scaling of 2-D images about their centre: Raj et al. 2017, section 4.3."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Moves of series: smooth changes of pace, of amplitude, of level and slope."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable
 from typing import Annotated, Any, ClassVar

@@ -1,7 +1,5 @@
 """Shear of 2-D images, such as the slant of handwriting."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small turns, scalings and shifts: the affine maps with limits, for images that are upright."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any

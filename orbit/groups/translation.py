@@ -1,10 +1,8 @@
 """Shifts of series, images and volumes by whole samples or fractions."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -76,7 +74,7 @@ class Translation(AdditiveGroup, Resampled):
         periods = None if self.period is None else tuple(float(p) for p in self.period)
         return Torus(self._n_axes, "pixels", step, periods)
 
-    def for_shape(self, shape: tuple[int, ...]) -> Translation:
+    def for_shape(self, shape: tuple[int, ...]) -> Self:
         axes = self.axes or grid_axes(shape)
         fitted = self._with(axes=axes)
         fitted.check_shape(shape)

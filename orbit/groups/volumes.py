@@ -1,7 +1,5 @@
 """Rotations of volumes: the symmetries of the cube, exact on the grid, and all of SO(3) by interpolation."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

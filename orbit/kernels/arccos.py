@@ -1,7 +1,5 @@
 """The arc-cosine kernels: infinitely wide layers of threshold or rectified units."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, ClassVar
 

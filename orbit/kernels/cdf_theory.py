@@ -1,7 +1,5 @@
 """Closed forms and bounds for cumulative distribution features (Mroueh, Voinea and Poggio, 2015)."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

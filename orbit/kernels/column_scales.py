@@ -1,7 +1,5 @@
 """A kernel with a lengthscale for each column of its points."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

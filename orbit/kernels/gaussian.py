@@ -1,7 +1,5 @@
 """The Gaussian kernel."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ once make two additions for each load. One loop over contiguous arguments in eac
 function: otherwise the compiler does not vectorise it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from orbit.core.compiled import compiled

@@ -1,7 +1,5 @@
 """Rules that choose the landmarks of Nyström features."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """The Matérn family, and the exponential kernel (nu = 1/2)."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Variance and uniform error bounds of operator-valued random Fourier features (Brault et al., 2016)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The rational quadratic kernel."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Linear models trained by AdaGrad on streamed features, as Daniely et al. 2017, section 5 trains its classifiers."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """All that a fitted learner says of points, under the names of results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

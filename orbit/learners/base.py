@@ -1,7 +1,5 @@
 """The base class of learners, and learners that wrap scikit-learn's solvers and choose a parameter from a path."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How well the probabilities of a classifier agree with the shares of correct predictions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

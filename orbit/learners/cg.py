@@ -1,7 +1,5 @@
 """Least squares with operator-valued features by conjugate gradients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sklearn.base import MultiOutputMixin, RegressorMixin

@@ -1,7 +1,5 @@
 """Learners trained by gradient steps: passes over the points, and the choice of a learning rate during the first."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Gaussian process regression on features: exact posterior, marginal likelihood, noise and amplitude from the data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernel ridge regression."""
 
-from __future__ import annotations
-
 from orbit.learners.linear import LeastSquaresRegressor
 from orbit.learners.ridge import Ridge
 from orbit.registry import register

@@ -1,7 +1,5 @@
 """Linear models of features for regression and classification: targets, and a solver of least squares."""
 
-from __future__ import annotations
-
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Logistic regression, by scikit-learn, with lambda chosen from a path."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

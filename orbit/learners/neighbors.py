@@ -1,7 +1,5 @@
 """Nearest neighbours in feature space, by scikit-learn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """The neural network of a skeleton, for comparison with its kernel (Daniely et al. 2017, section 6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

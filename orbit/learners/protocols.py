@@ -4,8 +4,6 @@ A learner has what it implements; there is nothing to inherit or to declare. Whe
 with ``sklearn.utils.validation.has_fit_parameter``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 

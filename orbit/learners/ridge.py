@@ -1,7 +1,5 @@
 """Ridge regression and classification."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -6,8 +6,6 @@ second moments of the scalar features alone, which can be summed over batches of
 Sample weights are scaled to a mean of one, as in ridge regression.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

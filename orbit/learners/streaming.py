@@ -1,7 +1,5 @@
 """Learning from a stream of features: each batch of rows is computed, used and discarded."""
 
-from __future__ import annotations
-
 import logging
 import math
 import warnings

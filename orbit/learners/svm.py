@@ -1,7 +1,5 @@
 """Support vector machines, by scikit-learn's liblinear and libsvm, with lambda chosen from a path."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Targets of learners, numbers or class labels: as columns of numbers for a solver, and back from its scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """(s_k A + lambda I) z_k = r_k by conjugate gradients, from products with A alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -7,8 +7,6 @@ A = K + rho I, alpha = A^-1 Y and k outputs (Rasmussen and Williams 2006, eqs. 2
     d log p = 1/2 tr((alpha alpha^T / a - k A^-1) dA).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

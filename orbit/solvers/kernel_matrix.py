@@ -9,8 +9,6 @@ residual of a point that is left out is alpha_i / C_ii (Cawley and Talbot, "Fast
 sparse least-squares support vector machines", 2004).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

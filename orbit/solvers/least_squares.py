@@ -9,8 +9,6 @@ outputs of a constant C decouple in its eigenbasis, so that in each case the pro
     (s_k A + lambda I) z_k = r_k,    for every column k.
 """
 
-from __future__ import annotations
-
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -4,8 +4,6 @@ With H the matrix from targets to fitted values, and r the residuals, the residu
 fit together are (I - H_GG)^-1 r_G. One eigendecomposition gives them for every lambda of a path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Least squares by conjugate gradients, from products with second moments alone."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from dataclasses import dataclass

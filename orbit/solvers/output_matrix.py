@@ -1,7 +1,5 @@
 """Output matrices of decomposable kernels: learned with the fit, or from a covariance of targets."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Least squares on a stream whose second moments do not fit in memory: conjugate gradients, one pass per product."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Householder reflections, and updates of a symmetric matrix by them, of which only the upper triangle is kept."""
 
-from __future__ import annotations
-
 import torch
 
 from orbit.core.threads import single_threaded

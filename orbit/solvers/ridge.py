@@ -1,7 +1,5 @@
 """Ridge regression with lambda chosen from a path: of rows in memory, of a stream, or of a stream in many passes."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import math

@@ -1,7 +1,5 @@
 """Rows of a stream drawn at random, of which the leave-one-out error is computed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from orbit.core import distributed

@@ -1,7 +1,5 @@
 """Choosing lambda from a path: generalised cross-validation, leave-one-out, hold-out."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Feature maps: the contract for each; exactness, error bounds and rates against the exact orbit-averaged kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Cumulative distribution features: the contract, the exact kernel, bins, sketches and compact storage."""
 
-from __future__ import annotations
-
 import numpy as np
 import oracles
 import pytest

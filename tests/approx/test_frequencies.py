@@ -1,7 +1,5 @@
 """Rules that draw frequencies: the distribution of each, and the errors stated in the documentation."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 

@@ -1,7 +1,5 @@
 """The second layer."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Landmark rules: their properties, and their errors compared with uniform landmarks."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """lengthscale="evidence" and "ard": chosen by the marginal likelihood of a Gaussian process."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """lengthscale="auto": chosen by leave-one-out error of small models of the training points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

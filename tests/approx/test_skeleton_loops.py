@@ -1,7 +1,5 @@
 """The compiled loop of skeleton features: against the plain formula in float64, and against torch."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

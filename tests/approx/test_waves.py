@@ -1,7 +1,5 @@
 """Weighted sums of cosines and sines: torch, the loops, and the loops compiled, against plain float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Loops for a GPU, on a machine that need not have one."""
 
-from __future__ import annotations
-
 import sys
 
 import torch

@@ -1,7 +1,5 @@
 """A stream shared by two local processes: equal to one process, and an error when one process dies."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Large imports: the garbage collector does not look at their objects again."""
 
-from __future__ import annotations
-
 import gc
 
 from orbit.core.imports import large_imports

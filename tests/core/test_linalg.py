@@ -1,7 +1,5 @@
 """Dense linear algebra: eigendecompositions, pseudo-inverse roots, checks of sums."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The cache that all others are made of."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """The memory that a process can have: control groups, limits of the address space, and refusals by it."""
 
-from __future__ import annotations
-
 import resource
 
 import numpy as np

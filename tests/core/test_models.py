@@ -1,7 +1,5 @@
 """Models in folders, from Python; that strangers' models run no code is tested in tests/runners/test_run_trust.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Typed signatures: every kind of annotation, accepted and refused, and what a configuration file can set."""
 
-from __future__ import annotations
-
 import enum
 import inspect
 import math

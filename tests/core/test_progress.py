@@ -1,7 +1,5 @@
 """Progress lines, with a clock that the tests control."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Seeds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from orbit.core.random import generator, spawn

@@ -1,7 +1,5 @@
 """Names: registering, looking up, building, and components of other packages."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What the processes of a fit send to each other grows with the columns of the features, and not with the rows."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Distributions on the circle: the contract for each, and the moments that theory gives."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The distribution contract on every kind of domain: density, inverse distribution function and quadrature agree."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Encoders: patch features against the exact compositional kernel, gradients, networks from ONNX files."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 

@@ -1,7 +1,5 @@
 """Feature maps with encoders: psi(x) = sum_i w_i phi(E(g_i x)), by every approximation, and on the command line."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

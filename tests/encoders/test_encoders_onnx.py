@@ -1,7 +1,5 @@
 """Frozen networks from ONNX files as encoders; the networks are written here."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 

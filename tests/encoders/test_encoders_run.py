@@ -1,7 +1,5 @@
 """Encoders on the command line: every runner that makes features, streams, a second layer, saved models, errors."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

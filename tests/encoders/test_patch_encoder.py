@@ -1,7 +1,5 @@
 """Patch features: the exact compositional kernel, normalisation, pooling, reduction, errors."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

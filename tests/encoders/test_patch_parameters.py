@@ -1,7 +1,5 @@
 """Parameters of the patch encoder, as keys of a configuration and as layers of parts, and its errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone

@@ -1,7 +1,5 @@
 """The engine: every row, orbit point and unit exactly once; bounded memory; threads; errors; devices."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The engine's working memory, measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from live_bytes import LiveBytes

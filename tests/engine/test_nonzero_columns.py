@@ -1,7 +1,5 @@
 """Columns in which all points of a tile are zero are left out of products, and features are those with them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The template and spectral paths: equal to the direct one, to rounding and to the tolerance."""
 
-from __future__ import annotations
-
 import time
 import weakref
 

@@ -1,7 +1,5 @@
 """Strategies: which one is chosen, what maps keep between calls, and tiles that find no memory."""
 
-from __future__ import annotations
-
 import pickle
 from unittest.mock import Mock
 

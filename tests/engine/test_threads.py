@@ -1,7 +1,5 @@
 """Threads that take tiles: each tile once; errors, Ctrl-C and processes that end or fork."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -1,7 +1,5 @@
 """Coordinate spaces."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

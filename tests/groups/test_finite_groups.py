@@ -1,7 +1,5 @@
 """The contract of finite groups, permutations, and quarter turns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

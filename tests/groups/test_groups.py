@@ -1,7 +1,5 @@
 """The contract for identity and rotation, and properties of rotations."""
 
-from __future__ import annotations
-
 import re
 import warnings
 

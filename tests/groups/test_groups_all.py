@@ -1,7 +1,5 @@
 """The contract for every group except identity and rotation, and properties of single groups."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Deterministic rules: equispaced angles, Gauss rules of measures that are not symmetric."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special

@@ -1,7 +1,5 @@
 """Groups of series and of audio: the contract of each, time warps, phase vocoder and resampling."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

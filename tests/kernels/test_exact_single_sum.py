@@ -1,7 +1,5 @@
 """The single sum of the exact kernel over a whole finite group equals the double sum."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Kernels: the contract for each, and the lengthscale heuristic."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """All kernels: values by plain formulas and by scikit-learn, spectra by goodness of fit, parameters."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

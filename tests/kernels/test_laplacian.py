@@ -1,7 +1,5 @@
 """Values of the Laplacian kernel: the compiled loop and torch against plain float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

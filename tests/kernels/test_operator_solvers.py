@@ -1,7 +1,5 @@
 """Solvers of operator-valued features: against dense features, weights, batches, paths, learned output matrices."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

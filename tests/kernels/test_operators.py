@@ -1,7 +1,5 @@
 """Operator-valued kernels and features: closed forms, exact fits, fields without curl or divergence, equivariance."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Skeletons: exact kernels by loops and closed forms, random features by their expectation, merging, errors."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

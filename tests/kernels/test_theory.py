@@ -1,7 +1,5 @@
 """Bounds of the papers, derived again: by the inequality behind them, or by a search over what they optimise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

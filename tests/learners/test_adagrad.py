@@ -1,7 +1,5 @@
 """AdaGrad: steps by their formula, scales of targets and features, the choice of the learning rate, checkpoints."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

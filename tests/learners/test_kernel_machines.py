@@ -1,7 +1,5 @@
 """Kernel ridge and Gaussian processes by linear learners: plain formulas, precomputed kernel values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Learners: the contract for each; ridge against plain formulas and scikit-learn, and every way of choosing lambda."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 

@@ -1,7 +1,5 @@
 """Metrics against their formulas."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Networks of skeletons: the plain formula, choices, errors, and training resumed from a checkpoint."""
 
-from __future__ import annotations
-
 import json
 
 import mlflow

@@ -1,7 +1,5 @@
 """Ridge: the contract, solutions against scikit-learn and plain formulas, every way of choosing lambda."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist

@@ -1,7 +1,5 @@
 """Learning from batches: equal to learning from all features at once, in memory independent of their number."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Choosing lambda: leave-one-out and generalised cross-validation, repeated rows, precision, ends of the path."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The log marginal likelihood, its gradient and its maximum, against plain formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

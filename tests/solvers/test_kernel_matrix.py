@@ -1,7 +1,5 @@
 """Least squares on kernel matrices in float32 beside plain formulas in float64: solutions, scores, memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Predictions of points left out of a ridge fit, against explicit fits without them."""
 
-from __future__ import annotations
-
 import numpy as np
 import oracles
 import pytest

@@ -1,7 +1,5 @@
 """Inner products shared by the fits of a cross-validation, against plain products."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Rows of a stream drawn at random."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Solvers against plain formulas: moments, factorisations, conjugate gradients, passes, selection."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -5,8 +5,6 @@ At a node of a skeleton, ``sigma(rho) = sum_l a_l rho^l`` with ``a_l >= 0`` and 
 feature there.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Ready-made skeletons: one fully connected node, and stacks of convolutions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

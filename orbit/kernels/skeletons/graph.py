@@ -1,7 +1,5 @@
 """Skeletons (Daniely et al. 2017, section 5): acyclic graphs, base spaces as inputs and activations as nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter

@@ -6,8 +6,6 @@ A feature is a row of a sparse matrix of exponents. Each step processes the fact
 output down: a recursion per feature would take minutes for a million features.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

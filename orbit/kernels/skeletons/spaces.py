@@ -5,8 +5,6 @@ A product of base features has the phase ``<e, angles(x)>`` with a sparse vector
 many products are one sparse matrix times the angles.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import ClassVar, Literal, NamedTuple
