@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,9 +18,7 @@ from orbit.core.linalg import is_constant
 from orbit.core.params import Lengthscale
 from orbit.core.random import RandomState, generator
 from orbit.groups.base import Group
-
-if TYPE_CHECKING:
-    from orbit.kernels.skeletons import Skeleton
+from orbit.kernels.skeletons import Skeleton
 
 # Size of the subsample for the median distance: 2000 points determine it to about one percent.
 _MEDIAN_POINTS = 2000

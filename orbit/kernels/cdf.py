@@ -1,9 +1,8 @@
 """The kernel of cumulative distribution features."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from torch import Tensor
@@ -18,6 +17,7 @@ from orbit.registry import register
 
 
 @register("kernel", "cdf")
+@dataclass(eq=False, repr=False)
 class CDF(Kernel):
     """k(x, z) = E_t (s - max(<x, t>, <z, t>)) = s - c |x - z|: the kernel that ``CumulativeDistribution`` approximates.
 
@@ -53,19 +53,13 @@ class CDF(Kernel):
            [0.65, 1.1 ]])
     """
 
+    radius: PositiveFloat | Literal["max"] = "max"
+    epsilon: Fraction = 0.1
+    templates: cdf_theory.Templates = "gaussian"
+
     is_rotation_invariant = True
 
-    def __init__(
-        self,
-        radius: PositiveFloat | Literal["max"] = "max",
-        epsilon: Fraction = 0.1,
-        templates: cdf_theory.Templates = "gaussian",
-    ) -> None:
-        self.radius = radius
-        self.epsilon = epsilon
-        self.templates = templates
-
-    def fit(self, X: np.ndarray, random_state: RandomState = None) -> CDF:
+    def fit(self, X: np.ndarray, random_state: RandomState = None) -> Self:
         self.check()
         radius = (float(row_norms(X).max()) or 1.0) if self.radius == "max" else float(self.radius)
         self.range_ = radius * (1 + self.epsilon)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -32,6 +33,7 @@ from orbit.kernels.gaussian import Gaussian
 from orbit.registry import build_section, register
 
 
+@dataclass(eq=False, repr=False)
 class OperatorKernel(Component):
     """A p x p matrix-valued kernel over a scalar one.
 
@@ -53,9 +55,8 @@ class OperatorKernel(Component):
     moments_needed: ClassVar[float] = 0.0
     skeleton_: ClassVar[None] = None
 
-    def __init__(self, base: Kernel | None = None, lengthscale: Lengthscale | None = None) -> None:
-        self.base = base
-        self.lengthscale = lengthscale
+    base: Kernel | None = None
+    lengthscale: Lengthscale | None = None
 
     @classmethod
     def from_config(
@@ -187,6 +188,7 @@ Output = Literal["identity", "covariance", "low_rank", "graph", "simplex", "lear
 
 
 @register("kernel", "decomposable")
+@dataclass(eq=False, repr=False)
 class Decomposable(OperatorKernel):
     """K(x, z) = k(x, z) A with one matrix A for all points (Brault et al. 2016, definition 2.1).
 
@@ -223,20 +225,10 @@ class Decomposable(OperatorKernel):
            [-0.5, -0.5,  1. ]])
     """
 
-    def __init__(
-        self,
-        base: Kernel | None = None,
-        lengthscale: Lengthscale | None = None,
-        output: Output = "identity",
-        rank: PositiveInt = 1,
-        adjacency: str | None = None,
-        n_neighbors: PositiveInt = 3,
-    ) -> None:
-        super().__init__(base, lengthscale)
-        self.output = output
-        self.rank = rank
-        self.adjacency = adjacency
-        self.n_neighbors = n_neighbors
+    output: Output = "identity"
+    rank: PositiveInt = 1
+    adjacency: str | None = None
+    n_neighbors: PositiveInt = 3
 
     def check(self) -> None:
         super().check()
@@ -380,6 +372,7 @@ class DivergenceFree(FieldKernel):
 
 
 @register("kernel", "helmholtz")
+@dataclass(eq=False, repr=False)
 class Helmholtz(FieldKernel):
     """A convex combination of the curl-free and the divergence-free kernel (Brault et al. 2016, section 2.3).
 
@@ -390,14 +383,7 @@ class Helmholtz(FieldKernel):
         Weight of the curl-free kernel; the divergence-free one has weight 1 minus this.
     """
 
-    def __init__(
-        self,
-        base: Kernel | None = None,
-        lengthscale: Lengthscale | None = None,
-        curl_free_share: Annotated[float, Range(low=0.0, high=1.0)] = 0.5,
-    ) -> None:
-        super().__init__(base, lengthscale)
-        self.curl_free_share = curl_free_share
+    curl_free_share: Annotated[float, Range(low=0.0, high=1.0)] = 0.5
 
     def _shares(self) -> tuple[float, float]:
         return self.curl_free_share, 1 - self.curl_free_share

@@ -1,9 +1,7 @@
 """The polynomial kernel."""
 
-from __future__ import annotations
-
 import math
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -51,7 +49,7 @@ class Polynomial(Kernel):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def fit(self, X: np.ndarray, random_state: RandomState = None) -> Polynomial:
+    def fit(self, X: np.ndarray, random_state: RandomState = None) -> Self:
         self.check()
         self.gamma_ = 1 / math.prod(X.shape[1:]) if self.gamma is None else float(self.gamma)
         return self

@@ -1,9 +1,8 @@
 """Compositional kernels: skeletons of activations over base spaces (Daniely et al. 2017, section 5)."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ MAX_VALUES = 1_000_000
 
 
 @register("kernel", "skeleton")
+@dataclass(eq=False, repr=False)
 class SkeletonKernel(Kernel):
     """The kernel of a skeleton, by its recursion (Daniely et al. 2017, section 5):
 
@@ -74,25 +74,13 @@ class SkeletonKernel(Kernel):
            [0.5, 1. ]])
     """
 
-    skeleton_: Skeleton
-
-    def __init__(
-        self,
-        layers: list[dict] | None = None,
-        nodes: list[dict] | None = None,
-        activation: str | dict | list[float] = "relu",
-        base: SpaceName = "circle",
-        scale: PositiveFloat = 1.0,
-        block: PositiveInt | None = None,
-        categories: PositiveInt | None = None,
-    ) -> None:
-        self.layers = layers
-        self.nodes = nodes
-        self.activation = activation
-        self.base = base
-        self.scale = scale
-        self.block = block
-        self.categories = categories
+    layers: list[dict] | None = None
+    nodes: list[dict] | None = None
+    activation: str | dict | list[float] = "relu"
+    base: SpaceName = "circle"
+    scale: PositiveFloat = 1.0
+    block: PositiveInt | None = None
+    categories: PositiveInt | None = None
 
     def check(self) -> None:
         super().check()
@@ -105,13 +93,13 @@ class SkeletonKernel(Kernel):
             if self.nodes is not None:
                 from_nodes(self.nodes, 1 + _largest_input(self.nodes), self.activation)
 
-    def fit(self, X: np.ndarray, random_state: RandomState = None) -> SkeletonKernel:
+    def fit(self, X: np.ndarray, random_state: RandomState = None) -> Self:
         """Build the skeleton for points of the shape of ``X``'s rows."""
         self.check()
         self.shape_ = X.shape[1:]
         with of_section(self.section):
             self.space_ = make_space(self.base, self.shape_, self.block, float(self.scale), self.categories, X)
-            self.skeleton_ = self._build(self.space_.n_inputs)
+            self.skeleton_: Skeleton = self._build(self.space_.n_inputs)
         return self
 
     def against(self, B: Tensor) -> KernelValues:
