@@ -24,7 +24,6 @@ from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator, spawn
 from orbit.distributions import Distribution, ProductDistribution
 from orbit.groups import Group, Identity, ProductGroup
-from orbit.groups.domains import Point
 from orbit.registry import build
 
 # Nodes of smaller weight, in the tails of a Gauss rule, are dropped: they contribute less than rounding errors.
@@ -136,7 +135,7 @@ class Orbit(Component):
         group, _, size = self.resolved()
         rule = self.resolved_rule() or group.default_rule
         listed = rule == "quadrature" and group.domain.dim == 0  # all elements of a finite group, for every size
-        if not (listed or isinstance(group.domain, Point)):  # random numbers, elements and weights, in float64
+        if not (listed or group.order == 1):  # random numbers, elements and weights, in float64
             check_fits("orbit.size", f"{size:,} elements", 3 * 8 * size)
 
     def fit(self, X: np.ndarray, y: object = None) -> Orbit:
@@ -166,7 +165,7 @@ class Orbit(Component):
 
     def _choose(self, group: Group, q: Distribution, size: int, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
         rng = generator(self.random_state)
-        if isinstance(group.domain, Point):
+        if group.order == 1:
             return group.identity(), np.ones(1)
         if rule == "quadrature":
             nodes, weights = q.quadrature(group.domain, size, rng.random() if self.random_phase else 0.0)
@@ -228,7 +227,7 @@ def _name(part: Group | Distribution) -> str:
 
 def _default_rule(group: Group, q: Distribution, size: int) -> Rule:
     """All elements of q, if they are known and at most ``size``, exactly; otherwise the default rule of the group."""
-    atoms = None if isinstance(group.domain, Point) else q.atoms(group.domain)
+    atoms = None if group.order == 1 else q.atoms(group.domain)
     rule: Any = group.default_rule
     return "quadrature" if atoms is not None and atoms <= size else rule
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.groups.base import Group
-from orbit.groups.domains import MAX_ELEMENTS, Domain, Point, ProductDomain
+from orbit.groups.domains import MAX_ELEMENTS, Domain, ProductDomain
 
 
 class Distribution(Component):
@@ -46,7 +46,7 @@ class Distribution(Component):
 
     def check_group(self, group: Group) -> None:
         """Raise ``InputError``, naming both sides, if q is not defined on the group."""
-        if not isinstance(group.domain, Point):
+        if group.order != 1:
             self.check_domain(group.domain, group.label())
 
     def check_domain(self, domain: Domain, owner: str) -> None:
@@ -64,7 +64,7 @@ class Distribution(Component):
 
     def check_rule(self, group: Group, rule: str) -> None:
         """Raise ``InputError``, naming both sides, if the orbit rule does not exist for q on the group."""
-        if rule == "quadrature" and not isinstance(group.domain, Point) and not self.has_quadrature(group.domain):
+        if rule == "quadrature" and group.order != 1 and not self.has_quadrature(group.domain):
             raise InputError(
                 f"{self.label()} on {group.label()} has no quadrature of at most {MAX_ELEMENTS} elements: "
                 "choose orbit.rule=monte_carlo or orbit.rule=qmc"

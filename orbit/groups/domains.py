@@ -129,19 +129,6 @@ class Domain:
 
 
 @dataclass(frozen=True)
-class Point(Domain):
-    """The trivial group: one element, on which every distribution is the same."""
-
-    order: ClassVar[int] = 1
-
-    def _elements(self) -> np.ndarray:
-        return np.zeros(1)
-
-    def __str__(self) -> str:
-        return "a single point"
-
-
-@dataclass(frozen=True)
 class Line(Domain):
     """Vectors under addition: shifts of the line, the plane and so on.
 

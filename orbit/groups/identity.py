@@ -4,7 +4,7 @@ import numpy as np
 from torch import Tensor
 
 from orbit.groups.base import Group
-from orbit.groups.domains import Point
+from orbit.groups.domains import Finite
 from orbit.registry import register
 
 
@@ -21,7 +21,7 @@ class Identity(Group):
     (1, 5, 3)
     """
 
-    domain = Point()
+    domain = Finite(1)
     default_size = 1
 
     @classmethod

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orbit.groups.domains import Circle, Finite, Line, OrthogonalMatrices, Permutations, Point, Torus, wrap
+from orbit.groups.domains import Circle, Finite, Line, OrthogonalMatrices, Permutations, Torus, wrap
 
 
 def test_wrap_is_half_open_and_changes_only_angles():
@@ -23,7 +23,7 @@ def test_wrap_takes_any_period():
 @pytest.mark.parametrize(
     "make",
     [
-        *(Point, Circle, Permutations, Line),
+        *(Circle, Permutations, Line),
         *(lambda: Line(2, "pixels", 1.0), lambda: Torus(1, "samples", 1.0), lambda: Finite(3)),
         lambda: OrthogonalMatrices(3),
     ],
