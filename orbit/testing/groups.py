@@ -19,7 +19,9 @@ from orbit.testing.samples import smooth_images
 
 
 class GroupContract(ComponentContract):
-    """Group axioms; a linear action ``act(elements, X)`` of shape ``(r, n, *shape)``; its adjoint; error messages.
+    """Group axioms; an action ``act(elements, X)`` of shape ``(r, n, *shape)``; error messages.
+
+    If the group is ``linear``, the action is, and has its adjoint.
 
     Attributes
     ----------
@@ -112,6 +114,10 @@ class GroupContract(ComponentContract):
     def test_action_is_linear(self, rng):
         group, g = self.create(), self.elements(0)
         X, Z = self.points(rng), self.points(rng)
+        if not group.linear:
+            with pytest.raises(InputError, match=f"group={group.name} does not act linearly, so it has no adjoint"):
+                group.adjoint(g, X)
+            return
         expected = 2 * group.act(g, X) - 3 * group.act(g, Z)
         np.testing.assert_allclose(group.act(g, 2 * X - 3 * Z), expected, atol=1e-11)
 
@@ -126,8 +132,10 @@ class GroupContract(ComponentContract):
     @pytest.mark.parametrize("dtype", FLOATS)
     @pytest.mark.parametrize("method", ["act", "adjoint"])
     def test_array_type_and_precision_are_kept(self, rng, method, dtype):
-        g, X = self.elements(0), self.points(rng).astype(dtype)
-        apply = getattr(self.create(), method)
+        group, g, X = self.create(), self.elements(0), self.points(rng).astype(dtype)
+        if method == "adjoint" and not group.linear:
+            pytest.skip("the group does not act linearly")
+        apply = getattr(group, method)
         array, tensor = apply(g, X), apply(g, torch.from_numpy(X))
         assert isinstance(array, np.ndarray)
         assert array.dtype == dtype
@@ -152,6 +160,8 @@ class GroupContract(ComponentContract):
 
     def test_adjoint_satisfies_its_definition(self, rng):
         group, g = self.create(), self.elements(0)
+        if not group.linear:
+            pytest.skip("the group does not act linearly")
         X, W = self.points(rng, n=5), self.points(rng, n=3)
         moved = group.act(g, X).reshape(len(g), 5, -1)
         back = group.adjoint(g, W).reshape(len(g), 3, -1)
@@ -175,7 +185,7 @@ class GroupContract(ComponentContract):
         group = self.create()
         for shape in self.wrong_shapes:
             found = f"vectors of length {shape[0]}" if len(shape) == 1 else str(shape)
-            for apply in (group.act, group.adjoint):
+            for apply in (group.act, *([group.adjoint] if group.linear else [])):
                 with pytest.raises(InputError) as error:
                     apply(group.identity(), np.zeros((2, *shape)))
                 assert f"group={group.name}" in str(error.value)
