@@ -29,12 +29,13 @@ def unit(X: np.ndarray) -> np.ndarray:
 # ---- the contract ----------------------------------------------------------------------------------------------------
 
 
-class CDFContract(FeatureMapContract):
+SMALL = {"n_components": 30, "n_bins": 8}
+
+
+class TestCDF(FeatureMapContract):
+    component, params = CumulativeDistribution, SMALL
     gram_error = 0.12  # of values near s = 1.1
     for_gram = {"n_components": 300, "n_bins": 20}
-
-    def create(self, **params):
-        return CumulativeDistribution(**{"n_components": 30, "n_bins": 8, "random_state": 0, **params})
 
     def case(self, rng, name):
         orb, X, move = super().case(rng, name)
@@ -50,23 +51,16 @@ class CDFContract(FeatureMapContract):
         return oracles.cdf_gram(points, fitted.orbit_.weights_, fitted.kernel_.range_, fitted.templates)
 
 
-class TestCDF(CDFContract):
-    pass
+class TestCDFOfRadius(TestCDF):
+    params = SMALL | {"norm": "radius", "templates": "sphere"}
 
 
-class TestCDFOfRadius(CDFContract):
-    def create(self, **params):
-        return super().create(norm="radius", templates="sphere", **params)
+class TestCDFByQuantiles(TestCDF):
+    params = SMALL | {"thresholds": "quantile"}
 
 
-class TestCDFByQuantiles(CDFContract):
-    def create(self, **params):
-        return super().create(thresholds="quantile", **params)
-
-
-class TestCDFSketched(CDFContract):
-    def create(self, **params):
-        return super().create(sketch=50, **params)
+class TestCDFSketched(TestCDF):
+    params = SMALL | {"sketch": 50}
 
     def evaluate(self, fitted, points, points_fit):
         centred = super().evaluate(fitted, points, points_fit) - fitted.centre_
@@ -79,8 +73,7 @@ class TestCDFSketched(CDFContract):
 
 
 class TestCDFKernel(KernelContract):
-    def create(self):
-        return CDF(radius=12.0, templates="sphere")
+    component, params = CDF, {"radius": 12.0, "templates": "sphere"}
 
     def evaluate(self, x, z):
         """E (s - max(<x, t>, <z, t>)) by an integral over one angle in the plane of x and z."""

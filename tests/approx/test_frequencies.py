@@ -32,24 +32,20 @@ def _one_thread():
 
 
 class TestQuasiMonteCarlo(FrequenciesContract):
-    def create(self):
-        return QuasiMonteCarlo()
+    component = QuasiMonteCarlo
 
 
 class TestOrthogonal(FrequenciesContract):
-    def create(self):
-        return Orthogonal()
+    component = Orthogonal
 
 
 class TestAutomatic(FrequenciesContract):
-    def create(self):
-        return Automatic()
+    component = Automatic
 
 
 @pytest.mark.filterwarnings("ignore:frequencies=structured is biased")
 class TestStructured(FrequenciesContract):
-    def create(self):
-        return Structured()
+    component = Structured
 
     def test_mean_wave_is_the_kernel(self):
         kernel, d, size = Gaussian(2.0).fit(np.zeros((1, 40))), 40, 40_000

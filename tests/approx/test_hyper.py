@@ -14,8 +14,7 @@ from orbit.testing.samples import smooth_images, unit_mean_norm
 
 
 class TestLinear(HyperContract):
-    def create(self):
-        return LinearLayer()
+    component = LinearLayer
 
     def test_returns_features_unchanged(self, X):
         np.testing.assert_array_equal(self.create().fit_transform(X), X)

@@ -9,19 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import composed
 from samples import noisy_digits, npy_files, npy_shards, parquet_shards
 
+from orbit.core import distributed
+from orbit.core.errors import InputError
+from orbit.data.rows import own_rows
+from orbit.learners.streaming import FeatureStream
+from runners.config.plan import plan
+from runners.experiments.pipeline import pipeline, represented, width
+
 ROOT = Path(__file__).parents[2]
-SETTINGS = (
-    "dataset=digits",
-    "dataset.n_train=400",
-    "approx=rf",
-    "approx.n_components=60",
-    "orbit.size=4",
-    "engine.dtype=float64",
-    "engine.stream=true",
-    "tracking.enabled=false",
-)
+FEATURES = "approx=rf", "approx.n_components=60", "orbit.size=4", "engine.dtype=float64", "engine.stream=true"
+OF_FILES = *FEATURES, "tracking.enabled=false"
+SETTINGS = *OF_FILES, "dataset=digits", "dataset.n_train=400"
 
 # 120 columns: their second moments take 115,200 bytes
 FEW_BYTES = ("engine.memory=0.0001", "learner.regularization=[0.001,0.1]")
@@ -76,8 +77,7 @@ def test_two_processes_give_the_result_of_one(run, tmp_path, port, settings):
 def test_two_processes_that_read_a_file_by_rows_give_the_result_of_one(run, tmp_path, port, rng):
     """4,500 training points; scale, lengthscale and landmarks are fitted to a sample of 4,096."""
     files = npy_files(tmp_path, *noisy_digits(rng, 6000))
-    settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
-    compare(run, tmp_path, port, *settings, *files, "approx=nystrom")
+    compare(run, tmp_path, port, *OF_FILES, *files, "approx=nystrom")
 
 
 @pytest.mark.slow
@@ -92,8 +92,7 @@ def test_two_processes_with_an_encoder_give_the_result_of_one(run, tmp_path, por
 def test_processes_that_share_parts_give_the_result_of_one(run, tmp_path, port, rng, write, n):
     """4,500 training points in parts of unequal sizes; scale, lengthscale and landmarks are of a sample of 4,096."""
     parts = write(tmp_path / "parts", *noisy_digits(rng, 6000), (900, 1600, 1000, 500, 2000))
-    settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
-    compare(run, tmp_path, port, *settings, *parts, "approx=nystrom", n=n)
+    compare(run, tmp_path, port, *OF_FILES, *parts, "approx=nystrom", n=n)
 
 
 @pytest.mark.slow
@@ -101,8 +100,7 @@ def test_a_bad_part_of_another_process_is_an_error_of_one_line(tmp_path, port, r
     X, y = noisy_digits(rng, 800)
     X[700, 0, 0] = np.nan
     parts = npy_shards(tmp_path / "parts", X, y, (200, 200, 200, 200))
-    settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
-    command = ("-m", "runners", *settings, *parts, "group=rotation", f"outputs={tmp_path / 'out'}")
+    command = ("-m", "runners", *OF_FILES, *parts, "group=rotation", f"outputs={tmp_path / 'out'}")
     first, second = (start(rank, port, *command) for rank in (0, 1))
     for process, code, lines in ((first, 2, 1), (second, 0, 0)):
         _, err = process.communicate(timeout=240)
@@ -148,11 +146,6 @@ def test_a_process_that_dies_ends_the_job_with_an_error(tmp_path, port):
     ],
 )
 def test_settings_that_several_processes_cannot_run_are_rejected(monkeypatch, setting, expected):
-    from command_line import composed
-
-    from orbit.core.errors import InputError
-    from runners.config.plan import plan
-
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match=expected):
         plan(composed(*SETTINGS, setting))
@@ -163,8 +156,6 @@ def test_settings_that_several_processes_cannot_run_are_rejected(monkeypatch, se
     [("cpu", 2, ("gloo", [])), ("auto", 2, ("nccl", [1])), ("cuda", 1, ("gloo", [0])), ("auto", 0, ("gloo", []))],
 )
 def test_each_process_uses_its_own_gpu(monkeypatch, device, gpus, expected):
-    from orbit.core import distributed
-
     started, taken = [], []
     for key, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1"}.items():
         monkeypatch.setenv(key, value)
@@ -179,8 +170,6 @@ def test_each_process_uses_its_own_gpu(monkeypatch, device, gpus, expected):
 
 
 def test_sums_of_one_process_are_unchanged():
-    from orbit.core import distributed
-
     array = np.arange(3.0)
     distributed.all_reduce(array)
     assert distributed.broadcast(array) is array
@@ -190,14 +179,6 @@ def test_sums_of_one_process_are_unchanged():
 @pytest.mark.parametrize("approx", ["rf", "nystrom"])
 def test_a_process_reads_only_its_share_and_the_sample(tmp_path, rng, monkeypatch, approx):
     """All other rows are NaN: they raise no error in process 1, and an error in process 0, which reads them."""
-    from command_line import composed
-
-    from orbit.core.errors import InputError
-    from orbit.data.rows import own_rows
-    from orbit.learners.streaming import FeatureStream
-    from runners.config.plan import plan
-    from runners.experiments.pipeline import pipeline, represented, width
-
     monkeypatch.setattr("orbit.learners.streaming.SAMPLE_ROWS", 100)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")

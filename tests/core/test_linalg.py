@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from orbit.core import linalg
 from orbit.core.errors import InputError
 from orbit.core.linalg import eigh, inverse_root, is_constant, mean_and_deviation, pivoted_root
+from orbit.core.threads import threads_for
 
 
 def gram(rng, n: int, rank: int) -> np.ndarray:
@@ -130,11 +131,6 @@ def test_eigenvalues_if_divide_and_conquer_fails(rng, monkeypatch):
 
 
 def test_small_problems_use_one_thread_of_every_library():
-    import torch
-    from threadpoolctl import threadpool_info
-
-    from orbit.core.threads import threads_for
-
     def threads() -> set[int]:
         return {
             torch.get_num_threads(),
@@ -190,8 +186,6 @@ def test_triangles_are_inverted_by_halves(rng, monkeypatch, smallest, n):
 
 
 def test_libraries_have_their_threads_again_after_limits_that_overlap():
-    from orbit.core.threads import threads_for
-
     def of_blas():
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 

@@ -30,13 +30,11 @@ class TestVonMises(DistributionContract):
     params = {"concentration": 0.2}
 
 
-class TestConcentratedVonMises(DistributionContract):
-    component = VonMises
+class TestConcentratedVonMises(TestVonMises):
     params = {"concentration": 9.0}
 
 
-class TestFlatVonMises(DistributionContract):
-    component = VonMises
+class TestFlatVonMises(TestVonMises):
     params = {"concentration": 0.0}
 
 
@@ -44,13 +42,11 @@ class TestUniform(DistributionContract):
     component = Uniform
 
 
-class TestLopsidedUniform(DistributionContract):
-    component = Uniform
+class TestLopsidedUniform(TestUniform):
     params = {"low": -0.5, "high": 2.5, "unit": "native"}
 
 
-class TestUniformOverTheFullCircle(DistributionContract):
-    component = Uniform
+class TestUniformOverTheFullCircle(TestUniform):
     params = {"low": -180, "high": 180}
 
 

@@ -36,13 +36,11 @@ class TestGaussianOnTheCircle(WrappedContract):
     params = {"sigma": 40.0, "unit": "degrees"}
 
 
-class TestNarrowGaussianOnTheCircle(WrappedContract):
-    component = GaussianDistribution
+class TestNarrowGaussianOnTheCircle(TestGaussianOnTheCircle):
     params = {"mean": 0.3, "sigma": 0.05}
 
 
-class TestWideGaussianOnTheCircle(WrappedContract):
-    component = GaussianDistribution
+class TestWideGaussianOnTheCircle(TestGaussianOnTheCircle):
     params = {"mean": 0.5, "sigma": 0.9}
 
 

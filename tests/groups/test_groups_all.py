@@ -89,8 +89,7 @@ class TestShear(InterpolatedContract):
     component = Shear
 
 
-class TestVerticalShear(InterpolatedContract):
-    component = Shear
+class TestVerticalShear(TestShear):
     params = {"direction": "vertical"}
 
 
@@ -147,9 +146,8 @@ class TestWrappedSubpixelTranslation(InterpolatedContract):
         return Translation(fill="wrap").for_shape(self.shape)
 
 
-class TestPixelTranslation(InterpolatedContract):
+class TestPixelTranslation(TestTranslation):
     composition_error = 0.03  # whole pixels: the error is only what leaves the image
-    component = Translation
     params = {"step": "pixel"}
 
 
@@ -169,7 +167,6 @@ class TestAffine(InterpolatedContract):
 
 
 class TestAffineWithShear(TestAffine):
-    component = Affine
     params = {"shear": True}
 
     def elements(self, seed, r=5):
@@ -210,7 +207,6 @@ class TestRotationsInSpace(GroupContract):
 
 
 class TestOrthogonalInSpace(TestRotationsInSpace):
-    component = Orthogonal
     params = {"special": False}
 
 

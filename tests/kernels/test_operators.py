@@ -53,24 +53,21 @@ def divergence_free(delta):
 
 
 class TestDecomposable(OperatorKernelContract):
-    def create(self):
-        return Decomposable(lengthscale=SIGMA)
+    component, params = Decomposable, {"lengthscale": SIGMA}
 
     def evaluate(self, delta):
         return k0(delta) * np.eye(len(delta))
 
 
 class TestCurlFree(OperatorKernelContract):
-    def create(self):
-        return CurlFree(lengthscale=SIGMA)
+    component, params = CurlFree, {"lengthscale": SIGMA}
 
     def evaluate(self, delta):
         return curl_free(delta)
 
 
 class TestDivergenceFree(OperatorKernelContract):
-    def create(self):
-        return DivergenceFree(lengthscale=SIGMA)
+    component, params = DivergenceFree, {"lengthscale": SIGMA}
 
     def evaluate(self, delta):
         return divergence_free(delta)
@@ -81,19 +78,15 @@ class TestDivergenceFreeInThePlane(TestDivergenceFree):
 
 
 class TestHelmholtz(OperatorKernelContract):
-    def create(self):
-        return Helmholtz(lengthscale=SIGMA, curl_free_share=0.3)
+    component, params = Helmholtz, {"lengthscale": SIGMA, "curl_free_share": 0.3}
 
     def evaluate(self, delta):
         return 0.3 * curl_free(delta) + 0.7 * divergence_free(delta)
 
 
 class TestOperatorRandomFourier(KernelMapContract):
+    component, params = OperatorRandomFourier, {"n_components": 40}
     gram_error = 0.35
-
-    def create(self, **params):
-        defaults = {"kernel": Gaussian(self.lengthscale), "n_components": 40, "random_state": 0}
-        return OperatorRandomFourier(**{**defaults, **params})
 
     def evaluate(self, fitted, points, points_fit):
         return oracles.fourier_pairs(points, fitted.orbit_.weights_, fitted.frequencies_)
@@ -103,9 +96,7 @@ class TestOperatorExact(ComponentContract):
     """Of the contract of feature maps most is about orbits, over which this one does not average."""
 
     kind = "approx"
-
-    def create(self):
-        return OperatorExact(CurlFree(lengthscale=0.8))
+    component, params = OperatorExact, {"kernel": CurlFree(lengthscale=0.8)}
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------

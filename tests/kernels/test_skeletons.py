@@ -44,8 +44,7 @@ def test_blocks_are_pixels_of_pictures_and_whole_vectors():
 
 
 class TestSkeletonKernel(KernelContract):
-    def create(self):
-        return SkeletonKernel(nodes=NODES)
+    component, params = SkeletonKernel, {"nodes": NODES}
 
     def evaluate(self, x, z):
         k = np.cos(x - z)
