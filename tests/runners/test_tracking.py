@@ -114,6 +114,7 @@ class TestNewDatabase:
 class TestMarkers:
     def test_vanished_and_empty_markers_are_no_error(self, out, tracker):
         marker = tracker.mark(new_folder(out))
+        tracker.markers.release(marker)
         marker.path.unlink()
         assert tracker.markers.take(marker) is None
         marker.path.write_text("")
