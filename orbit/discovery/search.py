@@ -37,7 +37,7 @@ def discover(
     """Compare all groups that act on points, by the error with which the others predict each point.
 
     The model is least squares with a Gaussian kernel of the main principal components, averaged over each group's
-    orbit; its regularisation and lengthscale are chosen for each orbit, and for none, by the same leave-one-out error.
+    orbit; their number, its regularisation and lengthscale are chosen for each orbit, and for none, by the same error.
     An orbit helps if its mean square error is lower than that without, by more than 5 %, and its absolute errors are by
     a paired t test, after Holm's correction for all orbits tried. Encoders that are invariant to a group of which no
     short orbit is an average are tried too, such as ``point_pairs`` for clouds.
