@@ -1,7 +1,5 @@
 """Data of a user and a part of the line that answers each, for tests/test_bad_input.py."""
 
-from __future__ import annotations
-
 import os
 import struct
 import zlib

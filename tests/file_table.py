@@ -3,8 +3,6 @@
 ``tests/data/test_file_table.py`` reads each of them, and checks that the page has the same table.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field

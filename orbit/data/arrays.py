@@ -1,7 +1,5 @@
 """A user's own arrays."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What arrays of a data set have to be, whoever reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """CIFAR-10, from the published archive, its extracted batches, or an .npz file."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import tarfile

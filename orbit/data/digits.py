@@ -1,7 +1,5 @@
 """scikit-learn's handwritten digits, which need no file and no network."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import KW_ONLY, dataclass
 

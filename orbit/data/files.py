@@ -1,7 +1,5 @@
 """Data files: found in the data folder, downloaded on request, checked by sha256."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import http.client

@@ -1,7 +1,5 @@
 """Files that hold parts of a data set: .npy files, mapped into memory, and Parquet files, read by row groups."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

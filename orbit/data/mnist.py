@@ -1,7 +1,5 @@
 """MNIST and rotated MNIST, from the published files."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Charges, positions and values of molecules in files: what ASE and RDKit read, and the files of QM9."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator, Sequence

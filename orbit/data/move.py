@@ -1,7 +1,5 @@
 """Images moved by cubic splines, so that generated data does not share the groups' bilinear interpolation."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import ndimage
 

@@ -1,7 +1,5 @@
 """Generated data with several outputs: vector fields in the plane, and outputs of rank one."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from dataclasses import KW_ONLY, dataclass

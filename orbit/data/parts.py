@@ -1,7 +1,5 @@
 """Points and targets in the parts of a folder, of which each process reads its own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """Picture files as arrays: what Pillow, tifffile, astropy and nibabel read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """QM7: 7,165 small organic molecules and their atomisation energies, with the five folds that come with it."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Data sets in one call: files of each kind, and the data sets of other libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """A user's own time series."""
 
-from __future__ import annotations
-
 import importlib.util
 import warnings
 from collections.abc import Mapping

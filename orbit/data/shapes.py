@@ -1,7 +1,5 @@
 """Generated solids at random turns, as clouds of points or as volumes."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A user's own recordings, as waveforms or as spectrograms of one size."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

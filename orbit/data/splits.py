@@ -1,7 +1,5 @@
 """Splits for data that comes without a test part, shared by all loaders."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Free Spoken Digit Dataset, as waveforms or as spectrograms of one size."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Model selection by validation: a grid of settings, and splits of the training points."""
 
-from __future__ import annotations
-
 import itertools
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """X_perm: letters whose label does not depend on their order (Mroueh et al. 2015, section 6 and appendix D.1)."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import KW_ONLY, dataclass
 

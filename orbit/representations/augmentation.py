@@ -1,7 +1,5 @@
 """Random augmentations of training points that keep their labels, drawn again for every pass over the data."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated

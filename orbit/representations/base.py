@@ -1,7 +1,5 @@
 """The base class of representations, computed before any group acts on the points."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Images as gradients by direction (Dalal and Triggs, 2005)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Representations of matrices: Coulomb matrices of molecules, and sums of rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Representations of molecules, from Coulomb matrices: bags of bonds, and smooth histograms of distances and angles."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Sequence

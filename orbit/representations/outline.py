@@ -1,7 +1,5 @@
 """Boundaries of regions of images and volumes, as clouds of points."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

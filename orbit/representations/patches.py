@@ -1,7 +1,5 @@
 """Crops of images, and principal components of their patches (Daniely et al. 2017, section 6)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Polar sampling of images."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Log-mel spectrograms of signals."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

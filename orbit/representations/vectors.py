@@ -1,7 +1,5 @@
 """Representations of points of any shape: scaling by norms and by features."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

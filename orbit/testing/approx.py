@@ -1,7 +1,5 @@
 """Contracts of feature maps and of their parts: frequencies, landmarks, second layers."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any, ClassVar

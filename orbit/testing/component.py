@@ -1,7 +1,5 @@
 """The base class of the contracts of all kinds."""
 
-from __future__ import annotations
-
 import contextlib
 import pickle
 import warnings

@@ -1,7 +1,5 @@
 """Contract of data sets."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

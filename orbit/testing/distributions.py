@@ -1,7 +1,5 @@
 """Contracts of distributions: density, inverse distribution function and quadrature agree."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

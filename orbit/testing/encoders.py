@@ -1,7 +1,5 @@
 """Contract of encoders."""
 
-from __future__ import annotations
-
 import pickle
 from typing import ClassVar
 

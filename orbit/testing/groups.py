@@ -1,7 +1,5 @@
 """Contracts of groups: the axioms, the action and its adjoint."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

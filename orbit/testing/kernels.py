@@ -1,7 +1,5 @@
 """Contracts of kernels: values, blocks of columns, spectra, invariance."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Contracts of classifiers and regressors, and of the selection of a regularisation strength."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Reference formulas in float64, written as loops without the library's code, to test fast code against."""
 
-from __future__ import annotations
-
 import numpy as np
 
 # ---- actions ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Contracts of representations and augmentations."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small inputs for tests, drawn from a given generator."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

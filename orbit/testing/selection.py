@@ -1,7 +1,5 @@
 """Contracts of model selection: the settings that are tried, and the splits of the training points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

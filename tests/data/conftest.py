@@ -1,7 +1,5 @@
 """Fixtures of tests of data."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

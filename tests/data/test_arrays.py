@@ -1,7 +1,5 @@
 """A user's own arrays: what a file holds, its split, groups and new points."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import warnings

@@ -1,7 +1,5 @@
 """Columns of categories, and labels, in tables."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Data sets: the contract for each loader, file formats, and errors for invalid files and arrays."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """X_perm, MNIST with moves, CIFAR-10 and spoken digits: protocols, file formats, and corrupt files."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

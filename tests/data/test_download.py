@@ -1,7 +1,5 @@
 """Downloads from a server in this process: complete and verified, or no file and an error of one line."""
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 import threading

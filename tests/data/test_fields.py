@@ -1,7 +1,5 @@
 """Generated data with several outputs: the loaders' contract, and the targets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Fields in NetCDF, HDF5 and Zarr: points by dimensions, names, parts, missing values and new files."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

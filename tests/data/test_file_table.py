@@ -1,7 +1,5 @@
 """Every file of the table is read as the table says, and the page has this table."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

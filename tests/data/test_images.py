@@ -1,7 +1,5 @@
 """A user's own pictures: formats, sizes, scales, parts, and tables that list them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

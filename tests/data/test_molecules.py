@@ -1,7 +1,5 @@
 """A user's own molecules."""
 
-from __future__ import annotations
-
 import ase.db
 import ase.io
 import numpy as np

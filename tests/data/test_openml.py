@@ -1,7 +1,5 @@
 """Tables of OpenML, from a copy on disk as scikit-learn keeps it; there is no network."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

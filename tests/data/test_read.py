@@ -1,7 +1,5 @@
 """Data sets in one call, and those of other libraries."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Rows of a file and of the share of a process: equal to those of the array, and no other rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Inner validation: the splits, the grid, fits shared between its points, and the files that a run writes."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A user's own time series."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Data in parts: equal to the same points in memory, by whatever process they are read, and never read whole."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from decimal import Decimal

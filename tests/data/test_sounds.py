@@ -1,7 +1,5 @@
 """Recordings in class folders."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

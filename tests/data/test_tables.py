@@ -1,7 +1,5 @@
 """A user's own tables: columns, parts and new rows; of categories in test_categories.py."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Volumes in files of scanners: axes, sizes, labels and new files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nibabel

@@ -1,7 +1,5 @@
 """Content of figures."""
 
-from __future__ import annotations
-
 import io
 import itertools
 

@@ -1,7 +1,5 @@
 """Random changes of images."""
 
-from __future__ import annotations
-
 import functools
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Images as gradients by direction."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Crops, and principal components of patches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA

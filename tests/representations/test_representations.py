@@ -1,7 +1,5 @@
 """Representations: the contract for each, and the values of each."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
