@@ -246,11 +246,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         sizes = (X[0].size,) if self.encoder_.is_identity else (self.encoder_.n_outputs_, X[0].size)
         n = sample_size(len(X), len(self.orbit_.weights_), *sizes)
         rows = np.sort(generator(seed).choice(len(X), n, replace=False))
-        points, targets, clusters = (
-            X[rows],
-            np.asarray(y)[rows],
-            None if clusters is None else np.asarray(clusters)[rows],
-        )
+        points, targets = X[rows], np.asarray(y)[rows]
+        clusters = None if clusters is None else np.asarray(clusters)[rows]
         moved = engine.orbit_points(self.orbit_, points, self.encode), self.orbit_.weights_
         if isinstance(self.kernel_, FieldKernel):
             features = field_features(self.kernel_, *moved)

@@ -212,7 +212,7 @@ class TestProcesses:
             (("--help",), 0, "group: affine, amplitude, cyclic"),
             (("--info", "approx=rf"), 0, "approx.n_components=512"),
             (("--info", "engine"), 0, "engine.dtype=float32  (in Python: auto)"),
-            (("--cfg", "job"), 0, "n_components: 512"),
+            (("--cfg", "job"), 0, "n_components: 1000"),
             (("dataset=arrays", "dataset.path=gone.npz"), 2, "error: dataset.path: expected a file at "),
             (("dataset=images", "dataset.path=run.csv"), 2, "found a .csv file; choose dataset=table"),
             (("dataset=arrays", "dataset.path=run.csv"), 2, "expected a file (.npz, .npy) at "),
