@@ -115,6 +115,8 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
     for label, part in (("lengthscale", features), ("hyper.lengthscale", fitted.model["hyper"])):
         if part.chosen_scale_ is not None:
             job.row(label, str(part.chosen_scale_))
+    if features.uses_targets and features.chosen_scale_ is None:
+        job.row("lengthscale", "the median, because all targets are equal")
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
