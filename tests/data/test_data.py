@@ -213,6 +213,11 @@ def test_error_for_a_corrupt_file_has_both_digests(tmp_path, monkeypatch):
         assert part in str(error.value)
 
 
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(DataFileError, match=f"{tmp_path.name} cannot be read"):
+        files.read_checked(tmp_path, mnist.TRAIN_IMAGES)
+
+
 @pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 3, 4)])
 def test_idx(rng, shape):
     array = rng.integers(0, 256, shape, dtype=np.uint8)
