@@ -407,6 +407,18 @@ SINGLE_PANELS = {
     "importance": lambda text, **ax: figures.importance([text], np.ones((1, 2)), text, **ax),
     "compared": lambda text, **ax: figures.compared({text: [1.0]}, text, {text: 2.0}, **ax),
 }
+
+
+@pytest.mark.parametrize("name", SINGLE_PANELS)
+def test_single_panels_draw_into_given_axes(draw, name):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert draw(SINGLE_PANELS[name]("a", ax=right)) is figure
+    assert right.has_data() or right.tables
+    assert not left.has_data()
+    assert not figure.legends
+
+
 WITH_TEXT = {
     name: draw for name, draw in SINGLE_PANELS.items() if name not in ("reliability", "predicted_against_true")
 } | {
