@@ -30,6 +30,9 @@ _OF_MEDIAN = 8
 _POINTS, _FEWEST_POINTS, LANDMARKS, _ROWS = 1000, 100, 256, 256
 _OPERATIONS, _OF_VALUES = 2e10, 1000
 
+# Numbers of all moved points, 512 MiB in float32; large points are fewer than the fewest above.
+_NUMBERS = 2**27
+
 # Numbers of the moved points that are encoded, unless a tenth of all points have more: about a second of patches.
 _ENCODED = 1e6
 
@@ -80,7 +83,7 @@ def sample_size(n: int, orbit_size: int, d: int, size: int | None = None) -> int
     affordable = min(_POINTS, int(_OPERATIONS / per_point))
     if size is not None:
         affordable = min(affordable, max(n // 10, int(_ENCODED / (orbit_size * size))))
-    return min(n, max(_FEWEST_POINTS, affordable))
+    return min(n, max(_FEWEST_POINTS, affordable), max(2, _NUMBERS // (orbit_size * d)))
 
 
 def choose_lengthscale(
@@ -143,10 +146,8 @@ def kernel_features(kernel: Any, landmarks: np.ndarray, moved: np.ndarray, weigh
         kernels = [scalar.rescaled(multiple) for multiple in multiples]
         columns: list[Any] = [kernel.against(points) for kernel in kernels]
         are_projected = all(isinstance(each, ProjectedKernelValues) for each in columns)
-        sums, total = (
-            (_SharedProjections if are_projected else KernelSums)(columns, m),
-            points.new_zeros(n, len(kernels) * m),
-        )
+        sums = (_SharedProjections if are_projected else KernelSums)(columns, m)
+        total = points.new_zeros(n, len(kernels) * m)
 
         def add(rows: slice) -> None:
             scratch = Scratch(2, rows.stop - rows.start, m, points)

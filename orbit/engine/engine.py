@@ -35,6 +35,9 @@ _LARGEST_ENTRY = {np.dtype(np.float32): 1e32, np.dtype(np.float64): 1e150}
 
 Gibibytes = Annotated[float, Range(low=0.0, high=1e6, open_low=True)]
 
+# Numbers of moved points that exist at once before they are encoded.
+_MOVED_NUMBERS = 2**25
+
 _STRATEGIES = ByOrbit, *BY_POINT
 
 
@@ -159,8 +162,11 @@ class Engine(Component):
 
     def orbit_points(self, orbit: Orbit, X: np.ndarray, encode: Encode = flatten) -> np.ndarray:
         """All orbit points, encoded: shape (r, n, d). For small sets such as landmarks only."""
-        moved = orbit.points(self.tensor(X, X.dtype), slice(None)).cpu().numpy()
-        return self.encoded(moved.reshape(-1, *moved.shape[2:]), encode).reshape(*moved.shape[:2], -1)
+        r, found = len(orbit.weights_), list[np.ndarray]()
+        for rows in slices(len(X), max(1, _MOVED_NUMBERS // (r * X[0].size))):
+            moved = orbit.points(self.tensor(X[rows], X.dtype), slice(None)).cpu().numpy()
+            found.append(self.encoded(moved.reshape(-1, *X.shape[1:]), encode).reshape(r, moved.shape[1], -1))
+        return np.concatenate(found, axis=1) if len(found) > 1 else found[0]
 
     def encoded(self, X: np.ndarray, encode: Encode) -> np.ndarray:
         """Encoded points (n, *shape), shape (n, d). For small sets such as landmarks only."""

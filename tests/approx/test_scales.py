@@ -17,6 +17,7 @@ from orbit import (
     RandomFourier,
     Rotation,
 )
+from orbit.approx.scales import sample_size
 from orbit.solvers.left_out import encoded_targets, left_out
 
 
@@ -95,3 +96,8 @@ def test_text_names_the_end_of_the_range(waves):
     assert "times the median" in str(Nystrom(Gaussian("auto"), random_state=0).fit(X, y).chosen_scale_)
     smallest = Nystrom(Gaussian("auto"), random_state=0).fit(X, np.sin(10 * X[:, 0])).chosen_scale_
     assert (smallest.end is None) == ("smallest multiple tried" not in str(smallest))
+
+
+def test_all_moved_points_of_the_sample_fit_the_memory():
+    assert sample_size(10_000, 32, 10) == 1000
+    assert sample_size(10_000, 32, 200_000) * 32 * 200_000 <= 2**27

@@ -225,3 +225,12 @@ def test_cuda_without_a_gpu_is_rejected_before_fit():
             ParameterError, match="^engine.device: expected 'cpu' or 'auto' on a machine without a CUDA GPU"
         ):
             call()
+
+
+def test_moved_points_are_encoded_a_few_at_a_time(rng, monkeypatch):
+    X = rng.random((7, 6, 6))
+    orbit = Orbit(Rotation(), size=5).fit(X)
+    whole = Engine().orbit_points(orbit, X)
+    monkeypatch.setattr("orbit.engine.engine._MOVED_NUMBERS", 2 * 5 * 36)
+    np.testing.assert_array_equal(Engine().orbit_points(orbit, X), whole)
+    assert whole.shape == (5, 7, 36)
