@@ -77,7 +77,7 @@ class Shards(OwnData):
     'shards: 45 train, 15 test, points of shape (4,)'
     """
 
-    default_group = {"name": "rotation"}
+    default_group = {"name": "identity"}
     in_order = True
     reading = ("features",)
 

@@ -58,7 +58,7 @@ def test_group_and_lengthscale_of_a_stream_are_found_and_resumed(run, tmp_path, 
     data = orbit.RotatedDigits().load(0)
     if kind == "arrays":
         files = npy_files(tmp_path, data.X_train[:160], data.y_train[:160])
-    else:  # whose default group is rotation
+    else:  # whose default group is the identity
         files = npy_shards(tmp_path / "parts", data.X_train, data.y_train, (70, 50, 40))
     settings = (*files, "kernel.lengthscale=auto", "approx.n_components=60", "engine.stream=true")
     out = run.ok(*settings, "resume=true", "run_name=a")
@@ -66,7 +66,7 @@ def test_group_and_lengthscale_of_a_stream_are_found_and_resumed(run, tmp_path, 
     assert "times the median, by leave-one-out error" in out
     run.ok(*settings, "resume=true", "run_name=b")
     first, second = map(RunFolder, folders(tmp_path))
-    assert first.read_metrics()["test/accuracy"] > 0.6
+    assert first.read_metrics()["test/accuracy"] > (0.6 if kind == "arrays" else 0.4)
     assert second.read_record().status == "SKIPPED"
 
 
