@@ -1,65 +1,150 @@
 """Whether a lengthscale by leave-one-out error is ever worse than the median distance, and what it costs.
 
-    python -m benchmarks.lengthscales DATA_FOLDER [--seeds 5] [--only NAME ...]
+    python -m benchmarks.lengthscales DATA_FOLDER [--textures textures64.npz] [--seeds 5] [--first 0] [--only NAME ...]
 
-Every data set in its own representation, averaged over its own group: 512 Nyström features and ridge regression, all
-else at the defaults. DATA_FOLDER has the folders ``mnist``, ``cifar10``, ``qm7`` and ``spoken_digits``; data sets that
-are not there are left out. Prints Markdown.
+Every data set in its own representation, averaged over a group: 512 Nyström features and ridge regression, all else at
+the defaults. DATA_FOLDER has the folders ``mnist``, ``cifar10``, ``qm7`` and ``spoken_digits``; data sets that are not
+there are left out, and so are the series without the package aeon. Textures are grey images ``X`` and ``X_test`` of
+shape (n, 64, 64) with labels ``y`` and ``y_test``. Prints Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import orbit
 from orbit.core.errors import InputError
 from orbit.data import Dataset, Loader
-from orbit.encoders import Encoder
+from orbit.data.move import rotate_randomly
+from orbit.encoders import BySize, Encoder, Gradients, Layer, Patches, PointPairs
+from orbit.encoders.pooling import GaussianPooling
 
 _LENGTHSCALES = ("median", "auto")
 
-
-def cases(root: str) -> Iterator[tuple[str, Loader, Encoder | None]]:
-    """Name, loader and encoder."""
-    few: dict[str, Any] = {"n_train": 1000, "n_test": 1000}
-    yield "rotated digits, 1,000 (README)", orbit.RotatedDigits(), None
-    yield "rotated digits, 100", orbit.RotatedDigits(n_train=100), None
-    yield "upright digits, 300", orbit.Digits(n_train=300), None
-    yield "rotated MNIST, 1,000", orbit.RotatedMNIST(root, **few), None
-    yield "MNIST, 1,000", orbit.MNIST(root, **few), None
-    yield "CIFAR-10, 1,000", orbit.CIFAR10(root, **few), None
-    yield "spoken digits, 1,000", orbit.SpokenDigits(root, n_train=1000), None
-    yield "words in any order", orbit.XPerm(), None
-    yield "solids as clouds, 180", orbit.Shapes(per_class=30, n_points=64), orbit.PointPairs()
-    yield "vector field", orbit.VectorField(), None
-    yield "QM7, Coulomb matrices, 1,000", orbit.QM7(root, **few), None
+_SERIES = "OSULeaf", "ArrowHead", "ACSF1", "GunPoint", "BasicMotions", "ItalyPowerDemand"
+_TABLES = {"breast cancer": load_breast_cancer, "wine": load_wine, "iris": load_iris, "diabetes": load_diabetes}
 
 
-def tables(seed: int) -> Iterator[tuple[str, Dataset]]:
-    """Tables of scikit-learn, three quarters of each for training."""
-    for name, load in (("breast cancer", load_breast_cancer), ("diabetes", load_diabetes), ("wine", load_wine)):
-        X, y = load(return_X_y=True)
-        task = "regression" if name == "diabetes" else "classification"
-        parts = train_test_split(X, y, random_state=seed, stratify=None if task == "regression" else y)
-        X_train, X_test, y_train, y_test = parts
-        yield name, Dataset(name, task, X_train, y_train, X_test, y_test, "scikit-learn")  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Case:
+    """A data set for each seed, and how it is learnt."""
+
+    name: str
+    draw: Callable[[int], Dataset]
+    representation: dict[str, Any] = field(default_factory=lambda: {"name": "raw"})
+    group: dict[str, Any] = field(default_factory=lambda: {"name": "identity"})
+    encoder: Encoder | None = None
 
 
-def pipeline(
-    data: Dataset, representation: dict[str, Any], group: dict[str, Any], encoder: Encoder | None, lengthscale: Any
-) -> Pipeline:
-    learner = orbit.RidgeClassifier() if data.task == "classification" else orbit.RidgeRegressor()
-    around = orbit.Orbit(orbit.build("group", **group))
-    features = orbit.Nystrom(orbit.Gaussian(lengthscale), around, n_components=512, encoder=encoder, random_state=0)
-    return make_pipeline(orbit.build("representation", **representation), features, learner)
+def loaded(name: str, loader: Loader, **changes: Any) -> Case:
+    parts = {"representation": loader.default_representation, "group": loader.default_group or {"name": "identity"}}
+    return Case(name, loader.load, **(parts | changes))
+
+
+def cases(root: str, textures: Path | None) -> Iterator[Case]:
+    turns, moves, raw = {"name": "rotation"}, {"name": "small_moves"}, {"name": "raw"}
+    yield loaded("rotated digits, 1,000 (README)", orbit.RotatedDigits())
+    yield loaded("rotated digits, 1,000, gradients", orbit.RotatedDigits(), representation=raw, encoder=Gradients())
+    patches = Patches([Layer(size=3, pooling=GaussianPooling(2))])
+    yield loaded("rotated digits, 1,000, patches", orbit.RotatedDigits(), representation=raw, encoder=patches)
+    yield loaded("rotated digits, 100", orbit.RotatedDigits(n_train=100))
+    yield loaded("upright digits, 300", orbit.Digits(n_train=300), representation=raw, group=moves)
+    for n in (300, 1000):
+        mnist = orbit.MNIST(root, n_train=n, n_test=1000)
+        yield replace(loaded(f"rotated MNIST, {n:,}", mnist, representation=raw, group=turns), draw=turned(mnist))
+        yield loaded(f"MNIST, {n:,}", mnist, representation=raw, group=moves)
+    yield loaded(
+        "MNIST, 300, patches",
+        orbit.MNIST(root, n_train=300, n_test=1000),
+        representation=raw,
+        group=moves,
+        encoder=BySize(),
+    )
+    yield loaded("CIFAR-10, 2,000", orbit.CIFAR10(root, n_train=2000, n_test=1000), group={"name": "reflection"})
+    spoken = orbit.SpokenDigits(root, n_train=200)
+    yield loaded("spoken digits, 200", spoken, group={"name": "cyclic", "axis": 1})
+    yield loaded("spoken digits, 200, patches", spoken, group={"name": "cyclic", "axis": 1}, encoder=Patches())
+    yield loaded("words in any order", orbit.XPerm())
+    yield loaded("solids as clouds, 180", orbit.Shapes(per_class=30, n_points=64), encoder=PointPairs())
+    if textures is not None:
+        for n in (10, 50):
+            yield Case(f"textures, {n} a class, patches", textures_of(textures, n), encoder=BySize())
+    for name in _SERIES:
+        yield Case(f"{name}, patches", resampled(name), encoder=BySize(axes=1))
+    for name in _TABLES:
+        yield Case(name, table(name), {"name": "standardize"})
+    yield loaded("vector field", orbit.VectorField())
+    for n in (100, 300, 1000):
+        molecules = orbit.QM7(root, n_train=n, n_test=1000)
+        yield loaded(f"QM7, many_body, {n:,}", molecules, representation={"name": "many_body"})
+    yield loaded("QM7, Coulomb matrices, 1,000", orbit.QM7(root, n_train=1000, n_test=1000))
+
+
+def turned(loader: Loader) -> Callable[[int], Dataset]:
+    """The images of each seed, each turned by a random angle."""
+
+    def draw(seed: int) -> Dataset:
+        data, (train, test) = loader.load(seed), np.random.SeedSequence(seed).generate_state(2)
+        moved = rotate_randomly(data.X_train, int(train)), rotate_randomly(data.X_test, int(test))
+        return replace(data, X_train=moved[0], X_test=moved[1])
+
+    return draw
+
+
+def textures_of(path: Path, per_class: int) -> Callable[[int], Dataset]:
+    """So many random training pictures of each class, and all test pictures, which are of other areas."""
+
+    def draw(seed: int) -> Dataset:
+        with np.load(path, allow_pickle=False) as stored:
+            X, X_test = (stored[key].astype(np.float32) / 255 for key in ("X", "X_test"))
+            y, y_test = stored["y"], stored["y_test"]
+        rng = np.random.default_rng(seed)
+        rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:per_class] for label in np.unique(y)])
+        return Dataset("textures", "classification", X[rows], y[rows], X_test, y_test, str(path))
+
+    return draw
+
+
+def resampled(name: str) -> Callable[[int], Dataset]:
+    """Series that aeon bundles, the published parts put together and divided anew, with as many for training."""
+
+    def draw(seed: int) -> Dataset:
+        data = orbit.build("dataset", "series", bundled=name).load(0)
+        X, y = np.concatenate([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
+        return divided(name, "classification", X, y, len(data.y_train), seed)
+
+    return draw
+
+
+def table(name: str) -> Callable[[int], Dataset]:
+    """A table of scikit-learn, three quarters of it for training."""
+    X, y = _TABLES[name](return_X_y=True)
+    task = "regression" if name == "diabetes" else "classification"
+    return lambda seed: divided(name, task, X, y, 0.75, seed)
+
+
+def divided(name: str, task: Any, X: np.ndarray, y: np.ndarray, train_size: float, seed: int) -> Dataset:
+    together = y if task == "classification" else None
+    parts = train_test_split(X, y, random_state=seed, train_size=train_size, stratify=together)
+    X_train, X_test, y_train, y_test = parts
+    return Dataset(name, task, X_train, y_train, X_test, y_test, name)
+
+
+def pipeline(case: Case, task: str, lengthscale: Any) -> Pipeline:
+    learner = orbit.RidgeClassifier() if task == "classification" else orbit.RidgeRegressor()
+    around, kernel = orbit.Orbit(orbit.build("group", **case.group)), orbit.Gaussian(lengthscale)
+    features = orbit.Nystrom(kernel, around, n_components=512, encoder=case.encoder, random_state=0)
+    return make_pipeline(orbit.build("representation", **case.representation), features, learner)
 
 
 def error(model: Pipeline, data: Dataset) -> float:
@@ -70,19 +155,19 @@ def error(model: Pipeline, data: Dataset) -> float:
     return float(np.sqrt(np.square(predicted - data.y_test).mean()) / np.std(data.y_test))
 
 
-def compared(draw: Any, representation: Any, group: Any, encoder: Encoder | None, seeds: int) -> tuple[np.ndarray, ...]:
+def compared(case: Case, seeds: range) -> tuple[np.ndarray, ...]:
     """Errors and seconds, shape (seeds, 2), and multiples of the median, shape (seeds,). Both are fitted in turns."""
-    errors, seconds, multiples = np.empty((seeds, 2)), np.empty((seeds, 2)), np.empty(seeds)
-    for seed in range(seeds):
-        data = draw(seed)
+    errors, seconds, multiples = np.empty((len(seeds), 2)), np.empty((len(seeds), 2)), np.empty(len(seeds))
+    for row, seed in enumerate(seeds):
+        data = case.draw(seed)
         for i, lengthscale in enumerate(_LENGTHSCALES):
-            model = pipeline(data, representation, group, encoder, lengthscale)
+            model = pipeline(case, data.task, lengthscale)
             start = time.process_time()
             model.fit(data.X_train, data.y_train)
-            seconds[seed, i] = time.process_time() - start
-            errors[seed, i] = error(model, data)
+            seconds[row, i] = time.process_time() - start
+            errors[row, i] = error(model, data)
         choice = model[1].chosen_scale_
-        multiples[seed] = 1.0 if choice is None else choice.multiple
+        multiples[row] = 1.0 if choice is None else choice.multiple
     return errors, seconds, multiples
 
 
@@ -103,23 +188,19 @@ def row(name: str, errors: np.ndarray, seconds: np.ndarray, multiples: np.ndarra
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root")
+    parser.add_argument("--textures", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--only", nargs="*", default=[""], help="beginnings of the names of the data sets that are run")
     args = parser.parse_args()
     print("| data, training points | median | auto | difference | | multiples | time |\n" + "| --- " * 7 + "|")
-    for name, loader, encoder in cases(args.root):
-        if not name.startswith(tuple(args.only)):
+    for case in cases(args.root, args.textures):
+        if not case.name.startswith(tuple(args.only)):
             continue
-        parts = loader.default_representation, loader.default_group or {"name": "identity"}
         try:
-            print(row(name, *compared(loader.load, *parts, encoder, args.seeds)), flush=True)
+            print(row(case.name, *compared(case, range(args.first, args.first + args.seeds))), flush=True)
         except InputError as problem:
-            print(f"left out: {name}: {problem}", flush=True)
-    for name, _ in tables(0):
-        if name.startswith(tuple(args.only)):
-            parts = {"name": "standardize"}, {"name": "identity"}
-            draw = lambda seed, name=name: dict(tables(seed))[name]  # noqa: E731
-            print(row(name, *compared(draw, *parts, None, args.seeds)), flush=True)
+            print(f"left out: {case.name}: {problem}", flush=True)
 
 
 if __name__ == "__main__":

@@ -54,10 +54,20 @@ def test_errors_are_those_of_nystrom_features_averaged_over_the_orbit(rng):
     turns = Orbit(Rotation(), size=4)
     phi = Nystrom(Gaussian("auto"), turns, n_components=60, random_state=0).fit(X, y)
     targets, _ = encoded_targets(y)
-    best = np.nanargmin(phi.chosen_scale_.errors)
+    chosen = phi.chosen_scale_.multiples == phi.chosen_scale_.multiple
     fixed = Nystrom(Gaussian(phi.kernel_.lengthscale_), turns, n_components=60, random_state=0)
     predicted, _ = left_out(fixed.fit_transform(X), targets)  # all points are landmarks of both models
-    assert phi.chosen_scale_.errors[best] == pytest.approx(np.square(predicted - targets).sum(1).mean(), rel=1e-6)
+    scores = np.exp(8 * predicted / targets.max())
+    probabilities = (scores / scores.sum(1, keepdims=True))[np.arange(60), y]
+    assert phi.chosen_scale_.errors[chosen] == pytest.approx(-np.log(probabilities).mean(), rel=1e-6)
+
+
+def test_of_classes_only_a_lengthscale_with_a_clearly_lower_error_replaces_the_median(rng, waves):
+    X, y = waves
+    noise = Nystrom(Gaussian("auto"), random_state=0).fit(X, rng.integers(2, size=300)).chosen_scale_
+    assert noise.multiple == 1
+    assert noise.errors.min() <= noise.errors[noise.multiples == 1]
+    assert Nystrom(Gaussian("auto"), random_state=0).fit(X, y > 0).chosen_scale_.multiple < 0.2
 
 
 def test_without_targets_and_without_signal_it_is_the_median(rng):
