@@ -22,8 +22,7 @@ from orbit.representations import mel_spectrogram
 
 Form = Literal["spectrogram", "waveform"]
 
-# Seconds of the shortest window of a spectrogram, and decibels below the loudest at which it is 0.
-WINDOW_S = 0.032
+# Decibels below the loudest at which a spectrogram is 0.
 _FLOOR_DB = 80.0
 
 # Limits of the samples a second: at the least, a window has 16 samples.
@@ -61,8 +60,8 @@ class Sounds(LabelledFiles):
     form : {"spectrogram", "waveform"}
         ``spectrogram``: shape (bands, frames), for the group ``translation``: the energy in bands of equal width on the
         mel scale, the highest in the first row, in decibels below the recording's loudest; 0 is 80 dB below or less,
-        1 is the loudest. Windows have 32 ms, or more if they would leave gaps. ``waveform``: shape (samples,), integers
-        divided by their largest, for the group ``pitch_tempo``.
+        1 is the loudest. ``waveform``: shape (samples,), integers divided by their largest, for the group
+        ``pitch_tempo``.
     duration : float > 0 or None
         In seconds. None: that of the longest recording. What is beyond, at both ends, is cut.
     trim : float > 0 or None
@@ -73,6 +72,9 @@ class Sounds(LabelledFiles):
         Samples a second, to which recordings are resampled; None: they must have equal rates.
     bands, frames : int
         Size of a spectrogram, >= 2.
+    window : float > 0
+        In seconds, of the Fourier transforms of a spectrogram; more if they would leave gaps. Short windows do not
+        resolve the pitch of a voice.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     """
@@ -91,6 +93,7 @@ class Sounds(LabelledFiles):
     frames: Annotated[int, Range(low=2)] = 32
     _: KW_ONLY
     trim: PositiveFloat | None = 25.0
+    window: PositiveFloat = 0.032
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,7 +101,7 @@ class Sounds(LabelledFiles):
 
     def check(self) -> None:
         super().check()
-        check_duration(self.duration)
+        check_duration(self.duration, self.window)
         if self.rate is not None and not _LEAST_RATE <= self.rate <= _MOST_RATE:
             raise self.wrong("rate", f"{_LEAST_RATE} to {_MOST_RATE:,} samples a second")
 
@@ -128,7 +131,7 @@ class Sounds(LabelledFiles):
                 from scipy.signal import resample_poly
 
                 samples = resample_poly(samples, rate // divisor, found // divisor)
-            X[i] = represented(samples, self.form, length, self.bands, self.frames, rate, self.trim)
+            X[i] = represented(samples, self.form, length, self.bands, self.frames, rate, self.trim, self.window)
 
         read_files = self._each(files, read)
         return X[read_files] if len(read_files) < len(files) else X, read_files, reading
@@ -155,33 +158,33 @@ class Sounds(LabelledFiles):
                 "longest ones",
                 stacklevel=2,
             )
-        return {"rate": rate or int(rates[read[0]]), "duration": duration or max(longest, WINDOW_S)}
+        return {"rate": rate or int(rates[read[0]]), "duration": duration or max(longest, self.window)}
 
 
-def check_duration(seconds: float | None) -> None:
-    """Raise ``ParameterError`` for a duration shorter than the window of a spectrogram."""
-    if seconds is not None and seconds < WINDOW_S:
-        raise ParameterError("duration", f"at least {WINDOW_S:g} s", seconds, "dataset")
+def check_duration(seconds: float | None, window: float) -> None:
+    """Raise ``ParameterError`` for a duration shorter than the window of a spectrogram, both in seconds."""
+    if seconds is not None and seconds < window:
+        raise ParameterError("duration", f"at least {window:g} s", seconds, "dataset")
 
 
 def represented(
-    samples: np.ndarray, form: Form, length: int, bands: int, frames: int, rate: int, trim: float | None = None
+    samples: np.ndarray, form: Form, length: int, bands: int, frames: int, rate: int, trim: float | None, window: float
 ) -> np.ndarray:
     """A signal as a waveform or as a spectrogram, float32.
 
     It is centred in ``length`` samples, or with ``trim``, in decibels, as a spectrogram of so many samples at most that
-    begins and ends where it is louder than that below its loudest.
+    begins and ends where it is louder than that below its loudest. ``window`` is the length of its windows, in seconds.
     """
     if form == "waveform":
         return _centred(samples, length).astype(np.float32)
-    shortest = round(WINDOW_S * rate)
+    shortest = max(2, round(window * rate))
     if trim is not None:
         samples = _without_silence(samples, trim, round(_PIECE_S * rate))
         length = min(length, max(len(samples), shortest))
     centred = _centred(samples, length)
-    window = min(length, max(shortest, -(-length // frames)))
+    width = min(length, max(shortest, -(-length // frames)))
     with single_threaded():  # a quarter of a millisecond, for which threads would wait longer
-        picture = mel_spectrogram(torch.from_numpy(centred)[None], bands, frames, rate, window, _FLOOR_DB)
+        picture = mel_spectrogram(torch.from_numpy(centred)[None], bands, frames, rate, width, _FLOOR_DB)
     return picture[0].numpy().astype(np.float32)
 
 

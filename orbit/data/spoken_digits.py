@@ -62,9 +62,12 @@ class SpokenDigits(FileLoader):
         Size of a spectrogram, >= 2.
     trim : float > 0 or None
         As for :class:`~orbit.data.sounds.Sounds`; None, as the experiments of the papers have it, leaves nothing out.
+    window : float > 0
+        As for :class:`~orbit.data.sounds.Sounds`.
     split : {"utterance", "speaker", "leave_one_speaker_out"}
         The test part: recordings with index 0 to 4, the published split; all recordings of ``n_speakers``
-        random speakers; all recordings of ``speaker``.
+        random speakers; all recordings of ``speaker``. In the last two, lengthscale, lambda and other settings are
+        chosen by folds of speakers.
     n_speakers : int >= 1
         Speakers of the test part, for ``split="speaker"``.
     speaker : str
@@ -89,10 +92,11 @@ class SpokenDigits(FileLoader):
     n_speakers: PositiveInt = 2
     speaker: str = "george"
     trim: PositiveFloat | None = None
+    window: PositiveFloat = 0.032
 
     def check(self) -> None:
         super().check()
-        check_duration(self.duration)
+        check_duration(self.duration, self.window)
 
     def files(self) -> list[DataFile]:
         return [ARCHIVE]
@@ -118,7 +122,13 @@ class SpokenDigits(FileLoader):
         X = np.stack([self._represent(recording.samples) for recording in recordings])
         y = np.array([recording.digit for recording in recordings])
         source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: tested on {held_out}"
-        return Dataset.of_parts(self.name, "classification", X, y, ~test, test, source)
+        clusters = self._clusters(np.array([recording.speaker for recording in recordings]), ~test)
+        return Dataset.of_parts(self.name, "classification", X, y, ~test, test, source, clusters=clusters)
+
+    def _clusters(self, speakers: np.ndarray, train: np.ndarray) -> np.ndarray | None:
+        """The speakers, where the test part has others than the training part: so have validation parts then."""
+        is_known = self.split == "utterance" or len(np.unique(speakers[train])) < 2
+        return None if is_known else speakers
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = user_path(path, self.label())
@@ -166,7 +176,8 @@ class SpokenDigits(FileLoader):
         return np.isin(of_each, held_out), ", ".join(held_out)
 
     def _represent(self, samples: np.ndarray) -> np.ndarray:
-        return represented(samples, self.form, round(self.duration * RATE), self.bands, self.frames, RATE, self.trim)
+        length = round(self.duration * RATE)
+        return represented(samples, self.form, length, self.bands, self.frames, RATE, self.trim, self.window)
 
 
 def _samples(content: bytes, name: str) -> np.ndarray:

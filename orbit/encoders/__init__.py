@@ -23,3 +23,4 @@ from orbit.encoders.pooling import (
 from orbit.encoders.spectrogram import MelSpectrogram as MelSpectrogram
 from orbit.encoders.sphere import Rectified as Rectified
 from orbit.encoders.triangle import UpperTriangle as UpperTriangle
+from orbit.encoders.union import UnionEncoder as UnionEncoder

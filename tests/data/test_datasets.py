@@ -369,6 +369,8 @@ def test_held_out_speakers_are_not_in_the_training_part(spoken):
         data = spoken(form="waveform", split="leave_one_speaker_out", speaker=speaker).load(0)
         assert (len(data.X_train), len(data.X_test)) == (28, 14)
         assert data.source.endswith(f"tested on {speaker}")
+        assert sorted(np.unique(data.clusters)) == sorted({*SPEAKERS} - {speaker})  # validation by speakers as well
+    assert spoken().load(0).clusters is None
     seen = {spoken(split="speaker", n_speakers=2).load(seed).source.split("tested on ")[1] for seed in range(12)}
     assert seen == {"ann, bob", "ann, cy", "bob, cy"}
     assert len(everything.load(0).X_train) == 12

@@ -177,6 +177,16 @@ def test_durations_shorter_than_a_window_are_refused(tmp_path):
         Sounds(str(tmp_path), duration=0.01).load(0)
 
 
+def test_short_windows_do_not_resolve_pitch(tmp_path):
+    """Between two tones 300 Hz apart the bands of a window of 50 ms are quiet, and those of one of 5 ms loud."""
+    both = tone(550, 0.2) // 2 + tone(850, 0.2) // 2
+    for name in ("a/1.wav", "a/2.wav", "b/1.wav", "b/2.wav"):
+        record(tmp_path / name, both)
+    pictures = [Sounds(str(tmp_path), window=window).load(0).X_train[0] for window in (0.05, 0.005)]
+    at_700_hz = [picture.mean(1)[::-1][11] for picture in pictures]
+    assert at_700_hz[0] < at_700_hz[1] - 0.1
+
+
 def test_recordings_shorter_than_a_window_are_padded(tmp_path):
     for name in ("a/1.wav", "a/2.wav", "b/1.wav", "b/2.wav"):
         record(tmp_path / name, tone(1000, 0.004))

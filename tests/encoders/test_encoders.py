@@ -24,6 +24,7 @@ from orbit.encoders import (
     Patches,
     PointPairs,
     PrincipalComponents,
+    UnionEncoder,
     UpperTriangle,
 )
 from orbit.groups import Permutation, Rotation
@@ -45,7 +46,18 @@ def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
     assert orbit.available("encoder") == [
-        *("by_size", "gradients", "mel_spectrogram", "none", "onnx", "patches", "pca", "point_pairs", "upper_triangle")
+        *(
+            "by_size",
+            "gradients",
+            "mel_spectrogram",
+            "none",
+            "onnx",
+            "patches",
+            "pca",
+            "point_pairs",
+            "union",
+            "upper_triangle",
+        )
     ]
 
 
@@ -280,6 +292,38 @@ class TestPrincipalComponents(EncoderContract):
 
 class TestPointPairs(EncoderContract):
     component, params, shape = PointPairs, {"n_components": 8}, (20, 3)
+
+
+class TestUnion(EncoderContract):
+    component, params = UnionEncoder, {"parts": [{"name": "pca", "n_components": 3}, {"name": "none"}]}
+
+
+def test_a_union_has_the_mean_squared_distance_of_its_scaled_parts(rng):
+    X = rng.random((40, 12, 12))
+    parts = [Gradients(), {"name": "patches", "size": 3, "n_components": 8}, NoEncoder()]
+    vectors = encoded(UnionEncoder(parts).fit(X, 0), X)
+    one = UnionEncoder(parts).fit(X, 0)
+    distances = 0.0
+    for part in one.encoders_:
+        of_part = encoded(part, X)
+        distances += pdist(of_part, "sqeuclidean") / np.square(of_part).sum(1).mean() / 3
+    np.testing.assert_allclose(pdist(vectors, "sqeuclidean"), distances, rtol=1e-6)
+    equal = UnionEncoder([{"name": "patches"}] * 2).fit(X, 0).encoders_
+    assert not np.array_equal(equal[0].layers_[0].templates_, equal[1].layers_[0].templates_)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([], r"^encoder.parts: expected at least one section"),
+        ([{"name": "none"}, {"name": "patches", "size": 0}], r"^encoder.parts\[1\]"),
+        ([{"name": "patches", "size": 20}], r"^encoder.parts\[0\].size: expected at most 12"),
+        ([{"size": 3}], r"^encoder.parts\[0\]: expected a section with the name of a encoder"),
+    ],
+)
+def test_wrong_parts_are_refused_by_their_place(parts, message):
+    with pytest.raises(InputError, match=message):
+        UnionEncoder(parts).fit(np.zeros((3, 12, 12)))
 
 
 class TestUpperTriangle(EncoderContract):

@@ -1,0 +1,89 @@
+"""Vectors of several encoders side by side."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from torch import Tensor
+
+from orbit.core.errors import of_part
+from orbit.core.random import RandomState, spawn
+from orbit.encoders.base import Encoder
+from orbit.registry import build_sections, register
+
+# Points of the sample whose mean norm scales a part.
+_NORM_POINTS = 500
+
+
+@register("encoder", "union")
+class UnionEncoder(Encoder):
+    """E(x) = (E_1(x) / c_1, ..., E_k(x) / c_k) / sqrt(k), the vectors of k encoders side by side.
+
+    c_i is the root mean square norm of E_i over the sample, so that all parts count the same:
+    |E(x) - E(z)|^2 is the mean of the squared distances |E_i(x) - E_i(z)|^2 / c_i^2, and a Gaussian
+    kernel of E the geometric mean of those of its parts. Parts that are equal have landmarks of their own,
+    from seeds of their own.
+
+    Parameters
+    ----------
+    parts : list of sections
+        One section for each part: the name of an encoder and its parameters. In Python, a part may also be an encoder.
+
+    Attributes
+    ----------
+    encoders_ : list of Encoder
+    scales_ : array, shape (k,)
+        1 / (c_i sqrt(k)).
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X = np.random.default_rng(0).random((20, 12, 12))
+    >>> encoder = UnionEncoder([{"name": "patches", "size": 3}, {"name": "patches", "size": 5}]).fit(X, 0)
+    >>> vectors = encoder.encode(torch.from_numpy(X))
+    >>> vectors.shape, round(float(vectors.square().sum(1).mean()), 6)
+    (torch.Size([20, 800]), 1.0)
+    """
+
+    def __init__(
+        self,
+        parts: list[dict[str, Any] | Encoder] = [{"name": "patches"}, {"name": "gradients"}],  # noqa: B006  never changed
+    ) -> None:
+        self.parts = parts
+
+    def _built(self) -> list[Encoder]:
+        return build_sections("encoder", "parts", self.parts)
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` for an invalid parameter, also of a part, named e.g. ``parts[1].size``."""
+        super().check()
+        if not self.parts:
+            raise self.wrong("parts", "at least one section {name: ...}")
+        for i, part in enumerate(self._built()):
+            with of_part(self.section, f"parts[{i}]"):
+                part.check()
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        for i, part in enumerate(self._built()):
+            with of_part(self.section, f"parts[{i}]"):
+                part.check_shape(shape)
+
+    def is_global(self, shape: tuple[int, ...]) -> bool:
+        return all(part.is_global(shape) for part in self._built())
+
+    def bytes_per_point(self, itemsize: int) -> int:
+        return max(part.bytes_per_point(itemsize) for part in self.encoders_) + 2 * super().bytes_per_point(itemsize)
+
+    def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
+        seeds = spawn(random_state, len(self.parts))
+        self.encoders_ = [clone(part).fit(X, seed) for part, seed in zip(self._built(), seeds, strict=True)]
+        self.n_outputs_ = sum(part.n_outputs_ for part in self.encoders_)
+        sample = torch.from_numpy(np.array(X[:_NORM_POINTS]))
+        squares = [float(part.encode(sample).double().square().sum(1).mean()) for part in self.encoders_]
+        least = torch.finfo(sample.dtype).tiny  # of a part that is zero everywhere
+        self.scales_ = 1 / np.sqrt(np.maximum(squares, least) * len(squares))
+
+    def _encode(self, points: Tensor) -> Tensor:
+        parts = zip(self.encoders_, self.scales_.tolist(), strict=True)
+        return torch.cat([part.encode(points) * scale for part, scale in parts], dim=1)
