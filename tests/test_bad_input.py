@@ -124,7 +124,7 @@ def test_of_a_parameter(kind, name):
 #: The data set of a model -> what writes its data, and its settings.
 MODELS = {
     "digits": (lambda: None, ("dataset=digits", *SMALL[:-1])),
-    "table": (table(c=["u", "v"] * 20), (*CSV, "dataset.categories=onehot", SMALL[2])),
+    "table": (table(c=["u", "v"] * 20), (*CSV, "dataset.missing=refuse", SMALL[2])),
     "images": (pictures(), (*PICTURES, SMALL[2])),
 }
 

@@ -56,6 +56,8 @@ class Dataset:
         The rows of a table that are the test part.
     reading : dict, serialisable as JSON
         Values determined by the loader from the files, and needed to read new points in the same way.
+    notes : list of str
+        What the loader decided about the files, such as columns that are left out.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Dataset:
     encoder: Any = None
     test_rows: np.ndarray | None = None
     reading: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -351,7 +354,11 @@ class Loader(Component):
             points = replace(points, ids=[str(each) for each in points.X[id_column]])
         if encoder is not None:
             with located(path):
+                counts = encoder.count_missing(points.X)
                 points = replace(points, X=np.asarray(encoder.transform(points.X)))
+            if counts:
+                found = ", ".join(f"{name} ({count} row{'s' if count > 1 else ''})" for name, count in counts.items())
+                warnings.warn(f"{path}: missing: {found}; imputed as in training", stacklevel=2)
         elif not isinstance(points.X, np.ndarray):
             raise InputError(f"{path}: expected a model that takes the columns of a table by name; fit it again")
         expected = tuple(form["shape"])

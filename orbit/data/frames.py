@@ -16,98 +16,45 @@ from pandas.api.types import infer_dtype, is_numeric_dtype
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from orbit.core.errors import DataFileError, InputError, shortened, suggestion
+from orbit.core.errors import InputError, shortened, suggestion
 
 if TYPE_CHECKING:
     from sklearn.compose import ColumnTransformer
 
-_PARQUET, _SPREADSHEETS = (".parquet", ".pq"), (".xls", ".xlsx", ".ods")
-
-#: What to do about missing features.
+#: What to do about missing features, and about columns that are no numbers.
 REMOVE = "remove those rows, or impute them with dataset.missing=mean or dataset.missing=median"
-_NO_NUMBERS = (
-    "leave it out with dataset.exclude, write numbers (such as days since a first day in place of dates), or encode "
-    "columns of strings with dataset.categories=onehot"
-)
-_NO_CATEGORIES = (
-    "write numbers without other signs, leave it out with dataset.exclude, or name columns of categories as in "
+NO_NUMBERS = (
+    "leave it out with dataset.exclude, write numbers (such as days since a first day in place of dates), or name "
+    "columns of categories in dataset.categories"
 )
 
 # What pandas calls Python objects that are numbers, such as decimals and integers beyond 64 bits.
-_NUMBERS = ("integer", "decimal", "floating", "mixed-integer-float", "boolean")
+_OF_NUMBERS = ("integer", "decimal", "floating", "mixed-integer-float", "boolean")
+
+# What a column holds, and the share of numbers from which words among them are taken for missing values.
+_NUMBERS, _CATEGORIES, _MOSTLY = "numbers", "categories", 0.5
 
 # Different texts up to which a column of them is categorical, unless the user says so; and in any case.
 _FEW_CATEGORIES, _MOST_CATEGORIES = 20, 1000
 
+# Names of columns that are taken to number the rows if all values differ.
+_ID = r"(?i:id|index|row|unnamed: 0|nr|no|number)|.*([^a-zA-Z](?i:id)|[a-z](Id|ID))"
+
 _TARGETS: dict[str, Any] = {"b": bool, "i": np.int64, "u": np.uint64}
-
-
-def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[str, Any]) -> pd.DataFrame:
-    """The table in a CSV or Parquet file, as :func:`plain` returns it.
-
-    Parameters
-    ----------
-    file : Path
-    texts : iterable of str
-        Columns of a CSV file that are read as strings, also if all values are digits.
-    labels : sequence of str
-        Columns of a CSV file that are read as strings if a value has a leading zero, such as 007.
-    options : dict
-        Arguments of ``pandas.read_csv``; ``sep`` and ``encoding`` of those that the user can set.
-
-    Raises
-    ------
-    DataFileError, InputError
-        If it cannot be read, or has no rows or several columns of one name.
-    """
-    is_parquet = file.suffix.lower() in _PARQUET
-    try:
-        if file.suffix.lower() in _SPREADSHEETS:
-            raise ValueError("it is a spreadsheet; save it as CSV")
-        frame = plain(pd.read_parquet(file) if is_parquet else _csv(file, texts, labels, options))
-    except InputError:
-        raise
-    except Exception as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        what, advice = "Parquet" if is_parquet else "CSV", ""
-        if options and not is_parquet:
-            given = f"dataset.separator is {options['sep']!r}, dataset.encoding is {options['encoding']!r}"
-            advice = f"; {given}: set those of the file, such as dataset.encoding=latin-1"
-        raise DataFileError(f"expected a readable {what} file ({reason}){advice}") from error
-    if not len(frame):
-        raise InputError("the table has no rows, expected at least one")
-    return frame
-
-
-def _csv(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[str, Any]) -> pd.DataFrame:
-    # by the fast parser a column would have one type for each chunk; it knows separators of one character only
-    options = options | ({"low_memory": False} if len(options.get("sep", ",")) == 1 else {"engine": "python"})
-    frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options)
-    names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
-    _check_names(names[names != ""])  # pandas renames the second of two
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for names of rows
-        raise ValueError("its rows have more entries than the line of column names")
-    for column in labels:
-        if column in frame and frame[column].dtype.kind == "i":
-            written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
-            if written.str.match(r"\s*[+-]?0\d").any():
-                frame[column] = written
-    unnamed = [name for name in frame if name.startswith("Unnamed: ")]  # as of a separator at the end of each line
-    return frame.drop(columns=[name for name in unnamed if (frame[name].isna() | (frame[name] == "")).all()])
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """A table whose names of columns are strings, and whose Python objects that are numbers are float64."""
     frame = frame.set_axis(frame.columns.map(str), axis=1)
-    _check_names(frame.columns)
+    check_names(frame.columns)
     objects = {name: values for name, values in frame.items() if values.dtype == object}
-    numbers = {name: values for name, values in objects.items() if infer_dtype(values) in _NUMBERS}
+    numbers = {name: values for name, values in objects.items() if infer_dtype(values) in _OF_NUMBERS}
     return frame.assign(
         **{name: values.where(values.notna(), np.nan).astype(float) for name, values in numbers.items()}
     )
 
 
-def _check_names(names: Any) -> None:
+def check_names(names: Any) -> None:
     if names.duplicated().any():
         twice = ", ".join(names[names.duplicated()])
         raise InputError(
@@ -120,7 +67,7 @@ def require(frame: pd.DataFrame, columns: Iterable[str], what_to_do: str) -> Non
     lacking = [column for column in columns if column not in frame]
     if lacking:
         close = suggestion(lacking[0], frame.columns) if len(lacking) == 1 else "."
-        several = ", or dataset.separator if these are several" if re.search("[,;|\t]", "".join(frame.columns)) else ""
+        several = ", or dataset.separator if these are several" if re.search("[,;|:\t]", "".join(frame.columns)) else ""
         found = f"{', '.join(lacking)}{close} It has {', '.join(frame.columns)}"
         raise InputError(f"the table has no column {found}; {what_to_do}{several}")
 
@@ -140,12 +87,12 @@ def refuse_missing(frame: pd.DataFrame, what_to_do: str) -> None:
     counts = {name: count for name, count in frame.isna().sum().items() if count}
     if counts:
         found = ", ".join(f"{name} ({count} row{'s' if count > 1 else ''})" for name, count in counts.items())
-        is_text = any(_is_text(frame[name]) for name in counts)
-        others = ", or set dataset.missing_texts if texts such as NA and None are values" if is_text else ""
+        has_texts = any(is_text(frame[name]) for name in counts)
+        others = ", or set dataset.missing_texts if texts such as NA and None are values" if has_texts else ""
         raise InputError(f"the table has missing values: {found}; {what_to_do}{others}")
 
 
-def numbers(frame: pd.DataFrame, advice: str = _NO_NUMBERS) -> np.ndarray:
+def numbers(frame: pd.DataFrame, advice: str = NO_NUMBERS) -> np.ndarray:
     """The columns as float64, shape (n, k); NaN where a value is missing.
 
     Raises
@@ -182,12 +129,16 @@ def targets(frame: pd.DataFrame, columns: list[str], task: str) -> np.ndarray:
         return values.to_numpy(_TARGETS[values.dtype.kind])
     if is_numeric_dtype(values) or task == "regression":
         return numbers(frame[columns], "targets of a regression are numbers")[:, 0]
-    if not _is_text(values):
+    if not is_text(values):
         found = shortened(repr(values.iloc[0]))
         raise InputError(f"column {values.name} holds {found}, expected one number or string in each row as target")
     texts = as_texts(values)
-    if task == "auto":
-        _check_texts(texts, 1.0, "set dataset.task=classification if these are classes, else write numbers")
+    if task == "auto" and (many := _as_numbers(texts) or _many(texts)):
+        row, example = _no_number(texts)
+        raise InputError(
+            f"column {values.name} holds {many}, e.g. {shortened(repr(example))} in row {row}, expected few "
+            f"categories; {_decimals(example)}set dataset.task=classification if these are classes, else write numbers"
+        )
     return texts.to_numpy(dtype=str)
 
 
@@ -205,17 +156,60 @@ def as_texts(values: pd.Series) -> pd.Series:
     return values.astype(object).convert_dtypes().astype("string").astype(object)
 
 
+def column_kinds(frame: pd.DataFrame, categories: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The columns of categories, which are those listed and those with few words; and what others hold than numbers.
+
+    >>> column_kinds(pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": [None, None], "d": [[1], [2]]}), [])
+    (['b'], {'c': 'no value', 'd': 'object, e.g. [1]'})
+    """
+    kinds = {name: _CATEGORIES if name in categories else _kind(values) for name, values in frame.items()}
+    left_out = {str(name): kind for name, kind in kinds.items() if kind not in (_NUMBERS, _CATEGORIES)}
+    return [str(name) for name, kind in kinds.items() if kind == _CATEGORIES], left_out
+
+
+def _kind(values: pd.Series) -> str:
+    """Numbers or categories, or what else the column holds."""
+    if values.isna().all():
+        return "no value"
+    if is_numeric_dtype(values):
+        return _NUMBERS
+    _, example = _no_number(values)
+    if not is_text(values):
+        return f"{values.dtype}, e.g. {shortened(repr(example))}"
+    texts = as_texts(values)
+    known = texts.dropna().drop_duplicates()
+    others = known[pd.to_numeric(known, errors="coerce").isna()]
+    are_signs = not others.str.contains(r"\w").any()  # such as ?
+    if (are_signs or len(known) > _FEW_CATEGORIES) and _share_of_numbers(texts) >= _MOSTLY:
+        with_digits = others[others.str.contains(r"\d")]
+        return f"numbers and texts, e.g. {_asked(with_digits.iloc[0])}" if len(with_digits) else _NUMBERS
+    many = _many(texts)
+    return _CATEGORIES if many is None else f"{many}, e.g. {shortened(repr(example))}"
+
+
+def row_numbers(frame: pd.DataFrame) -> dict[str, str]:
+    """Columns of integers that number the rows: those from 0 or 1 on, and different ones in a column named as an id."""
+    integers = {str(name): values for name, values in frame.items() if values.dtype.kind in "iu"}
+    first = {name: int(values.iloc[0]) for name, values in integers.items()}
+    counted = [name for name in first if first[name] in (0, 1) and (integers[name].diff()[1:] == 1).all()]
+    named = [name for name, values in integers.items() if re.fullmatch(_ID, name) and values.is_unique]
+    return dict.fromkeys(named, "a different number in each row") | dict.fromkeys(counted, "the numbers of the rows")
+
+
 @dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """The numbers that the columns of a data frame become, by name and in any order: the first step of a pipeline.
 
     Numbers and truth values stay one column, imputed by SimpleImputer; a category becomes one column of 0 and 1 for
     each of its values, by OneHotEncoder. Missing categories and those that ``fit`` has not seen are zeros in all of
-    them, and a warning counts the latter.
+    them, and a warning counts the latter. Where values are imputed, texts without digits are missing in a column of
+    numbers.
 
     Parameters
     ----------
-    missing, categories : see :class:`~orbit.data.Table`
+    missing : see :class:`~orbit.data.Table`
+    categories : list of str
+        The columns of categories.
 
     Attributes
     ----------
@@ -226,7 +220,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> frame = pd.DataFrame({"width": [1.0, None], "kind": ["cat", "owl"]})
-    >>> encoder = TableEncoder("mean", "onehot").fit(frame)
+    >>> encoder = TableEncoder("mean", ["kind"]).fit(frame)
     >>> encoder.transform(frame[["kind", "width"]])
     array([[1., 1., 0.],
            [1., 0., 1.]])
@@ -234,22 +228,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     array(['width', 'kind_cat', 'kind_owl'], dtype=object)
     """
 
-    missing: Literal["refuse", "mean", "median"] = "refuse"
-    categories: Literal["refuse", "onehot"] | list[str] = "refuse"
+    missing: Literal["refuse", "mean", "median"] = "median"
+    categories: Sequence[str] = ()
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> TableEncoder:
-        """Find the columns, their values for imputation and their categories.
+        """Find the values for imputation and the categories.
 
         Raises
         ------
         InputError
-            Naming the columns that hold no numbers, no categories, or no values.
+            Naming the columns that hold no numbers, too many categories, or no values.
         """
         frame = plain(X)
+        require(frame, self.categories, "set dataset.categories")
         if empty := [name for name in frame if frame[name].isna().all()]:
             raise InputError(f"dataset.features: {', '.join(empty)} has no value in the training part; leave it out")
         self.feature_names_in_, self.n_features_in_ = frame.columns.to_numpy(object), frame.shape[1]
-        self.categories_ = {name: self._categories(frame[name]) for name in self._texts(frame)}
+        self.categories_ = {name: _known(frame[name]) for name in self.categories}
         self.encoder_ = self._encoder().fit(self._values(frame))
         return self
 
@@ -284,23 +279,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.encoder_.get_feature_names_out(input_features)
 
-    def _texts(self, frame: pd.DataFrame) -> list[str]:
-        if isinstance(self.categories, list):
-            require(frame, self.categories, "set dataset.categories")
-            return self.categories
-        return [name for name in frame if _is_text(frame[name])] if self.categories == "onehot" else []
-
-    def _categories(self, values: pd.Series) -> list[str]:
-        texts = as_texts(values)
-        known = sorted(texts.dropna().unique())
-        if self.categories == "onehot":
-            _check_texts(texts, 0.5, f"{_NO_CATEGORIES}dataset.categories=[{values.name}]")
-        if len(known) > _MOST_CATEGORIES:
-            raise InputError(
-                f"column {values.name} has {len(known):,} different values, expected at most {_MOST_CATEGORIES:,} "
-                "categories; leave it out with dataset.exclude"
-            )
-        return known
+    def count_missing(self, X: pd.DataFrame) -> dict[str, int]:
+        """How many values each column lacks."""
+        counts = self._columns(plain(X)).isna().sum()
+        return {str(name): int(count) for name, count in counts.items() if count}
 
     def _encoder(self) -> ColumnTransformer:
         """One step for each run of columns of one kind, so that the columns keep their order."""
@@ -309,9 +291,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         from sklearn.preprocessing import OneHotEncoder
 
         steps: list[tuple[str, Any, list[str]]] = []
-        for is_text, run in groupby(self.feature_names_in_, self.categories_.__contains__):
+        for is_category, run in groupby(self.feature_names_in_, self.categories_.__contains__):
             names, step = list(run), "passthrough" if self.missing == "refuse" else SimpleImputer(strategy=self.missing)
-            if is_text:
+            if is_category:
                 known = [self.categories_[name] for name in names]
                 step = OneHotEncoder(categories=known, handle_unknown="ignore", sparse_output=False)
             steps.append((str(len(steps)), step, names))
@@ -319,14 +301,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _values(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The columns: numbers as float64, categories as strings."""
-        require(frame, self.feature_names_in_, "the model was fitted to it")
-        frame = frame[list(self.feature_names_in_)]
+        frame = self._columns(frame)
         if self.missing == "refuse":
             refuse_missing(frame, REMOVE)
         texts = {name: as_texts(frame[name]) for name in self.categories_}
         self._warn_of_others(texts)
         plain_numbers = frame.drop(columns=list(texts))
         return pd.DataFrame(numbers(plain_numbers), frame.index, plain_numbers.columns).assign(**texts)
+
+    def _columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns that were fitted, in numbers without words unless missing values are refused."""
+        require(frame, self.feature_names_in_, "the model was fitted to it")
+        frame = frame[list(self.feature_names_in_)]
+        if self.missing == "refuse":
+            return frame
+        return frame.assign(
+            **{
+                name: _without_words(frame[name])
+                for name in frame
+                if name not in self.categories_ and is_text(frame[name])
+            }
+        )
 
     def _warn_of_others(self, texts: dict[str, pd.Series]) -> None:
         found = []
@@ -342,30 +337,46 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
 
 
-def _is_text(values: pd.Series) -> bool:
+def is_text(values: pd.Series) -> bool:
     return infer_dtype(values) in ("string", "categorical")
 
 
-def _check_texts(texts: pd.Series, share: float, advice: str) -> None:
-    """Raise ``InputError`` for texts that are rather numbers, dates or names than categories.
+def _known(values: pd.Series) -> list[str]:
+    known = sorted(as_texts(values).dropna().unique())
+    if len(known) > _MOST_CATEGORIES:
+        raise InputError(
+            f"column {values.name} has {len(known):,} different values, expected at most {_MOST_CATEGORIES:,} "
+            "categories; leave it out with dataset.exclude"
+        )
+    return known
 
-    Such are texts of which at least a ``share`` are numbers, with a decimal point or comma; and more than 20 different
-    ones in which there are digits, or that are more than half as many as the rows.
+
+def _without_words(values: pd.Series) -> pd.Series:
+    """Numbers, in which texts without digits are missing; as they are if there are others."""
+    texts = values.where(values.isna() | values.astype(str).str.contains(r"\d"))
+    found = pd.to_numeric(texts, errors="coerce")
+    return values if (found.isna() & texts.notna()).any() else found.astype(float)
+
+
+def _share_of_numbers(texts: pd.Series) -> float:
+    """The share of texts that are numbers, with a decimal point or comma."""
+    return float(pd.to_numeric(texts.dropna().str.replace(",", "."), errors="coerce").notna().mean())
+
+
+def _as_numbers(texts: pd.Series) -> str | None:
+    return "numbers as texts" if _share_of_numbers(texts) == 1 else None
+
+
+def _many(texts: pd.Series) -> str | None:
+    """What texts are, if they are rather dates or names than categories.
+
+    Such are more than 20 different ones in which there are digits, or that are more than half as many as the rows.
     """
     known = texts.dropna().drop_duplicates()
-    row, example = _no_number(texts)
-    if pd.to_numeric(texts.dropna().str.replace(",", "."), errors="coerce").notna().mean() >= share:
-        found = "numbers as texts"
-    elif len(known) > max(_FEW_CATEGORIES, len(texts) / 2):
-        found = f"{len(known):,} different texts in {len(texts):,} rows"
-    elif len(known) > _FEW_CATEGORIES and known.str.contains(r"\d").all():
-        found = f"{len(known):,} different texts with digits"
-    else:
-        return
-    raise InputError(
-        f"column {texts.name} holds {found}, e.g. {shortened(repr(example))} in row {row}, expected few categories; "
-        f"{_decimals(example)}{advice}"
-    )
+    if len(known) > min(max(_FEW_CATEGORIES, len(texts) / 2), _MOST_CATEGORIES):
+        return f"{len(known):,} different texts"
+    is_many = len(known) > _FEW_CATEGORIES and known.str.contains(r"\d").all()
+    return f"{len(known):,} different texts with digits" if is_many else None
 
 
 def _no_number(values: pd.Series) -> tuple[Any, Any]:
@@ -373,6 +384,12 @@ def _no_number(values: pd.Series) -> tuple[Any, Any]:
     values = values.astype(object).dropna()
     others = values[pd.to_numeric(values, errors="coerce").isna()]
     return next((others if len(others) else values).items())
+
+
+def _asked(example: str) -> str:
+    """An example, and the setting that may make it a number."""
+    advice = _decimals(example).partition(" if ")[0].removeprefix("set ")
+    return shortened(repr(example)) + (advice and f": {advice}?")
 
 
 def _decimals(example: Any) -> str:

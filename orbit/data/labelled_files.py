@@ -247,7 +247,8 @@ class LabelledFiles(OwnData):
         return Listed(files, y, "classification", np.repeat([*found], [len(labels) for _, labels in found.values()]))
 
     def _of_manifest(self, manifest: Path) -> Listed:
-        from orbit.data.frames import read_table, require_values  # here, because pandas takes half a second
+        from orbit.data.frames import require_values
+        from orbit.data.table_files import read_table  # here, because pandas takes half a second
 
         targets = names_of(self.target)
         texts = {"file_column": self.file_column, "split_column": self.split_column, "group_column": self.group_column}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,7 +39,7 @@ class OpenML(Table):
     target : str, list of str, or None
         Column to predict; None is the one that OpenML names.
     features, exclude, weight, missing, categories, group_column, task, test_fraction, n_train, n_test :
-        See :class:`~orbit.data.table.Table`. Columns of strings are one-hot unless ``categories`` says otherwise.
+        See :class:`~orbit.data.table.Table`.
 
     Raises
     ------
@@ -55,13 +55,12 @@ class OpenML(Table):
     _: KW_ONLY
     target: str | list[str] | None = None
     features: list[str] | None = None
-    categories: Literal["refuse", "onehot"] | list[str] = "onehot"
     # what files have is no parameter
     path: str | None = field(default=None, init=False)
     test_path: str | None = field(default=None, init=False)
-    separator: str = field(default=",", init=False)
-    decimal: Literal["point", "comma"] = field(default="point", init=False)
-    encoding: str = field(default="utf-8", init=False)
+    separator: str | None = field(default=None, init=False)
+    decimal: Literal["auto", "point", "comma"] = field(default="auto", init=False)
+    encoding: str | None = field(default=None, init=False)
     missing_texts: list[str] | None = field(default=None, init=False)
     _frame: Any = field(default=None, init=False)
 
@@ -81,11 +80,16 @@ class OpenML(Table):
         whole._frame = fetched.frame
         return Table._load(whole, random_state)
 
-    def _read(self, path: str, texts: Iterable[str], labels: Sequence[str] = ()) -> pd.DataFrame:
+    def _csv_options(self, path: str, fitted: Mapping[str, Any], names: Sequence[str] = ()) -> dict[str, Any]:
+        return {} if path == self.path else super()._csv_options(path, fitted, names)
+
+    def _read(
+        self, path: str, texts: Iterable[str], options: dict[str, Any], labels: Sequence[str] = ()
+    ) -> pd.DataFrame:
         from orbit.data.frames import plain
 
         if path != self.path:  # new points
-            return super()._read(path, texts, labels)
+            return super()._read(path, texts, options, labels)
         frame = self._frame
         return plain(frame.astype(dict.fromkeys(frame.select_dtypes("category"), object)))
 

@@ -1,5 +1,6 @@
 """Data sets in one call: files of each kind, and the data sets of other libraries."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -103,7 +104,7 @@ def read_table(path: str, target: str | list[str], *, random_state: RandomState 
     --------
     >>> import orbit, pandas as pd, tempfile
     >>> path = tempfile.mkdtemp() + "/mine.csv"
-    >>> pd.DataFrame({"width": range(20), "kind": ["cat", "owl"] * 10}).to_csv(path, index=False)
+    >>> pd.DataFrame({"width": [3, 1] * 10, "kind": ["cat", "owl"] * 10}).to_csv(path, index=False)
     >>> orbit.read_table(path, "kind")
     Dataset(table, classification, X_train=float64 (15, 1), ..., test_rows=int64 (5,))
     """
@@ -211,7 +212,10 @@ def as_dataset(
 
 
 def _read(name: str, path: str | None, random_state: RandomState, settings: Mapping[str, Any]) -> Dataset:
-    return build("dataset", name, path=path, **settings).load(random_state)
+    data = build("dataset", name, path=path, **settings).load(random_state)
+    for note in data.notes:
+        warnings.warn(f"{data.source}: {note}", stacklevel=3)
+    return data
 
 
 def _pair(data: Any, x: str | None, y: str | None) -> tuple[np.ndarray, np.ndarray]:

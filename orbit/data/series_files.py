@@ -168,7 +168,8 @@ def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
     InputError
         If it cannot be read, columns are missing, or rows of one series have several targets.
     """
-    from orbit.data.frames import read_table, require
+    from orbit.data.frames import require
+    from orbit.data.table_files import read_table
 
     texts = [column for column in (columns.id, columns.group) if column is not None]
     labels = columns.targets if len(columns.targets) == 1 and task != "regression" else []

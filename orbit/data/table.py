@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -21,14 +20,19 @@ from orbit.registry import register
 if TYPE_CHECKING:  # pandas is imported when a table is read
     import pandas as pd
 
-# What pandas calls a first column without a name.
-_UNNAMED = "Unnamed: 0"
+    from orbit.data.frames import TableEncoder
+
+# Columns that a note names.
+_NAMED = 6
 
 
 @register("dataset", "table")
 @dataclass(eq=False, repr=False)
 class Table(OwnData):
     """Rows of a CSV or Parquet file: some columns are features, one or more other columns are targets.
+
+    Columns that cannot be features are left out, unless ``features`` names them: those that number the rows, dates, and
+    more different texts than ``categories`` takes. The notes of the data set name them, and say what was imputed.
 
     Parameters
     ----------
@@ -41,11 +45,11 @@ class Table(OwnData):
     exclude : list of str or None
         Columns to leave out, such as numbers of cases, dates and names; not together with ``features``.
     weight : str or None
-        Column with a weight >= 0 for each training point.
-    missing : {"refuse", "mean", "median"}
-        Missing features are refused by name, or imputed by the mean or median of the column over the training part,
-        in training, test and new points; missing categories are then zeros in all their columns. Missing targets and
-        weights are always refused.
+        Column with a weight >= 0 for each training point. Missing ones are refused.
+    missing : {"median", "mean", "refuse"}
+        Missing features are imputed by the median or mean of the column over the training part, in training, test and
+        new points, missing categories are zeros in all their columns, and rows without a target are left out; or all of
+        them are refused by name.
     test_path : str or None
         A file with the test part; None: a random part of the data.
     test_fraction : float in (0, 1)
@@ -56,17 +60,21 @@ class Table(OwnData):
     task : {"auto", "classification", "regression"}
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression. Integers of a
         CSV file are strings if one of them has a leading zero, unless the task is ``regression``.
-    separator : str
-        Between the columns of a CSV file, such as ``;``; ``\\t`` is a tab.
-    decimal : {"point", "comma"}
-        What the decimals of numbers in a CSV file begin with.
-    encoding : str
-        Encoding of a CSV file, by one of Python's names such as ``latin-1``.
-    categories : {"refuse", "onehot"} or list of str
-        Columns of strings or categories are refused by name, or become one column of 0 and 1 for each value in the
-        training part (scikit-learn's OneHotEncoder): all of them, or the columns listed here, which may hold numbers.
-        ``onehot`` refuses columns that are rather numbers, dates or names: at least half of the strings are numbers, or
-        there are more than 20 different ones with digits, or more than half as many as rows; list them to encode them.
+    separator : str or None
+        Between the columns of a CSV file, such as ``;``; ``\\t`` is a tab. None: that of comma, semicolon, tab, ``|``
+        and blanks with which the first line has the columns that are named here.
+    decimal : {"auto", "point", "comma"}
+        What the decimals of numbers in a CSV file begin with. ``auto``: what makes more columns numbers; commas may
+        separate thousands too. New points are read as the training points were.
+    encoding : str or None
+        Encoding of a CSV file, by one of Python's names such as ``latin-1``; None: UTF-8, UTF-16 if the file begins
+        with its mark, or Windows-1252 for other bytes.
+    categories : "onehot" or list of str
+        Columns of strings become one column of 0 and 1 for each value in the training part (scikit-learn's
+        OneHotEncoder), unless they are rather numbers, dates or names: there are more than 20 different ones with
+        digits, or more than half as many as rows; or at least half are numbers, and others signs such as ``?``, or of
+        more than 20 different ones words without digits: these are missing values.
+        Columns listed here are encoded in any case, and may hold numbers.
         Other values, in the test part or in new points, are zeros in all of these columns, and a warning counts them.
     group_column : str or None
         Column that names the group of each row, e.g. a patient with several rows: all rows of a group are in the same
@@ -79,10 +87,13 @@ class Table(OwnData):
     >>> import pandas as pd, tempfile
     >>> from orbit.data import Table
     >>> path = tempfile.mkdtemp() + "/mine.csv"
-    >>> pd.DataFrame({"width": range(20), "height": range(20), "kind": ["cat", "owl"] * 10}).to_csv(path, index=False)
+    >>> table = pd.DataFrame({"width": [2, 3, 4, 9] * 5, "case": range(20), "kind": ["cat", "owl"] * 10})
+    >>> table.to_csv(path, index=False)
     >>> data = Table(path, target="kind").load(0)
     >>> data.X_train.shape, data.task, data.reading["features"]
-    ((15, 2), 'classification', ['width', 'height'])
+    ((15, 1), 'classification', ['width'])
+    >>> data.notes
+    ['left out: case (the numbers of the rows); dataset.features names columns to use']
     """
 
     default_representation = {"name": "standardize"}
@@ -97,13 +108,13 @@ class Table(OwnData):
     _: KW_ONLY
     exclude: list[str] | None = None
     weight: str | None = None
-    missing: Literal["refuse", "mean", "median"] = "refuse"
+    missing: Literal["refuse", "mean", "median"] = "median"
     missing_texts: list[str] | None = None
     test_path: str | None = None
-    separator: str = ","
-    decimal: Literal["point", "comma"] = "point"
-    encoding: str = "utf-8"
-    categories: Literal["refuse", "onehot"] | list[str] = "refuse"
+    separator: str | None = None
+    decimal: Literal["auto", "point", "comma"] = "auto"
+    encoding: str | None = None
+    categories: Literal["onehot"] | list[str] = "onehot"
     group_column: str | None = None
 
     def check(self) -> None:
@@ -123,7 +134,7 @@ class Table(OwnData):
             raise ParameterError(
                 "exclude", "columns that are not the target, the weight or the group", used, self.section
             )
-        if not self.separator:
+        if self.separator == "":
             raise self.wrong("separator", "at least one character")
 
     def input_files(self) -> list[Path]:
@@ -139,52 +150,88 @@ class Table(OwnData):
                 existing_file(path, f"dataset.{key}")
 
     def _load(self, random_state: RandomState) -> Dataset:
-        from orbit.data.frames import TableEncoder, targets, weights
+        from orbit.data.frames import REMOVE, TableEncoder, refuse_missing, require, targets, weights
 
         self.check_files()
         names, path = names_of(self.target), str(self.path)
         labels = names if len(names) == 1 and self.task != "regression" else []
         with located(f"dataset.path: {path}"):
-            table = self._read(path, self._given_texts(), labels)
-            features = self._features(table)
+            csv = self._csv_options(path, {})
+            whole = self._read(path, self._given_texts(), csv, labels)
+            candidates = self._features(whole)
+            table = self._with_targets(whole)
             y, clusters = targets(table, names, self.task), self._clusters(table)
             weight = None if self.weight is None else weights(table, self.weight)
-            encoder = TableEncoder(self.missing, self.categories).fit(table[features])  # whose errors know all rows
         task = self._task(y)
         train, test = np.arange(len(y)), None
         if self.test_path is None:
             train, test = self._split(y, task, random_state, path, clusters)
         with located(f"dataset.path: {path}"):
-            encoder.fit(table[features].iloc[train])
+            if self.missing == "refuse":
+                refuse_missing(table[candidates], REMOVE)
+            features, categories, left_out = self._usable(table, candidates, train)
+            encoder = TableEncoder(self.missing, categories).fit(table[features].iloc[train])
             X = np.asarray(encoder.transform(table))
+        notes = [_note_of_csv(csv), _note_of_columns(left_out), _note_of_missing(encoder, table)]
         if test is not None:
-            X_test, y_test = X[test], y[test]
+            X_test, y_test, test_rows = X[test], y[test], table.index.to_numpy()[test]
         else:
             with located(f"dataset.test_path: {self.test_path}"):
-                strings = [*encoder.categories_, *(names if y.dtype.kind == "U" else [])]
-                tested = self._read(str(self.test_path), [*self._given_texts(), *strings])
+                strings = [*self._given_texts(), *categories, *(names if y.dtype.kind == "U" else [])]
+                tested = self._read(str(self.test_path), strings, self._csv_options(str(self.test_path), csv))
+                require(tested, names, "set dataset.target")
+                tested = self._with_targets(tested)
                 y_test = targets(tested, names, task)
-                X_test, test = np.asarray(encoder.transform(tested)), np.arange(len(tested))
+                X_test, test_rows = np.asarray(encoder.transform(tested)), tested.index.to_numpy()
                 check_clusters(clusters, self._clusters(tested), "dataset.group_column")
+        if lost := len(whole) - len(table):
+            notes.append(f"left out: {lost} of {len(whole)} rows, where {' or '.join(names)} is missing")
         more: dict[str, Any] = {
             "clusters": None if clusters is None else clusters[train],
             "sample_weight": None if weight is None else weight[train],
             "encoder": encoder,
-            "test_rows": test,
-            "reading": {"features": features, "targets": names, "categories": list(encoder.categories_)},
+            "test_rows": test_rows,
+            "reading": {"features": features, "targets": names, "categories": categories, "csv": csv},
+            "notes": [note for note in notes if note],
         }
         return Dataset(self.name, task, X[train], y[train], X_test, y_test, f"file {Path(path).name}", **more)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         existing_file(path, self.label())
         with located(path):
-            table = self._read(path, form["categories"])
-            known = {*form["features"], *form["targets"], *self._others(), *(self.exclude or [])}
-            if self.features is None and (others := [column for column in table if column not in known]):
-                raise InputError(
-                    f"the table has columns that the model was not fitted to: {', '.join(others)}; leave them out"
-                )
-        return Points(table)
+            csv = self._csv_options(path, form.get("csv", {}), form["features"])
+            return Points(self._read(path, form["categories"], csv))
+
+    def _usable(
+        self, table: pd.DataFrame, candidates: list[str], train: np.ndarray
+    ) -> tuple[list[str], list[str], dict[str, str]]:
+        """The features, those of them that are categories, and what the columns hold that are left out."""
+        from orbit.data.frames import NO_NUMBERS, column_kinds, require, row_numbers
+
+        listed = self.categories if isinstance(self.categories, list) else []
+        require(table[candidates], listed, "set dataset.categories")
+        categories, left_out = column_kinds(table[candidates], listed)
+        if self.features is not None and left_out:
+            name, found = next(iter(left_out.items()))
+            raise InputError(
+                f"dataset.features: column {name} holds {found}, expected numbers or few categories; {NO_NUMBERS}"
+            )
+        left_out |= {name: "no value" for name in candidates if table[name].iloc[train].isna().all()}
+        if self.features is None:
+            left_out |= {name: found for name, found in row_numbers(table[candidates]).items() if name not in listed}
+        features = [name for name in candidates if name not in left_out]
+        if not features:
+            raise InputError(f"expected a column to learn from, found none: {_note_of_columns(left_out)}")
+        return features, [name for name in categories if name in features], left_out
+
+    def _with_targets(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows that have targets, unless missing values are refused."""
+        if self.missing == "refuse":
+            return table
+        known = table.dropna(subset=(names := names_of(self.target)))
+        if not len(known):
+            raise InputError(f"the table has no rows with a value of {' and '.join(names)}")
+        return known
 
     def _others(self) -> set[str | None]:
         """The columns that are no features, and are not left out."""
@@ -212,12 +259,6 @@ class Table(OwnData):
             require(table, columns or [], f"set dataset.{key}")
         left_out = self._others() | {*(self.exclude or [])}
         features = list(self.features or [column for column in table if column not in left_out])
-        if self.features is None and _UNNAMED in features:
-            warnings.warn(
-                f"dataset.path: {self.path}: the first column has no name and is used as a feature; if it numbers "
-                "the rows, save the table without it (in pandas index=False), or leave it out with dataset.exclude",
-                stacklevel=2,
-            )
         if both := self._others() & {*features}:
             raise InputError(
                 f"dataset.features: {', '.join(map(str, both))} is a target, the weight or the group as well"
@@ -226,14 +267,49 @@ class Table(OwnData):
             raise InputError("the table has no columns besides targets, weight and group, and those left out")
         return features
 
-    def _read(self, path: str, texts: Iterable[str], labels: Sequence[str] = ()) -> pd.DataFrame:
-        from orbit.data.frames import read_table
+    def _csv_options(self, path: str, fitted: Mapping[str, Any], names: Sequence[str] = ()) -> dict[str, Any]:
+        """Arguments that pandas reads a CSV file by: given, as of the training part ``fitted``, or found."""
+        from orbit.data.table_files import csv_options
 
-        options = {
-            "sep": self.separator.replace("\\t", "\t"),  # as a tab is written in a shell
-            "decimal": "," if self.decimal == "comma" else ".",
+        named = names or [*names_of(self.target), *(self.features or []), *(self.exclude or [])]
+        given = {
+            "sep": self.separator and self.separator.replace("\\t", "\t"),  # as a tab is written in a shell
+            "decimal": {"comma": ",", "point": "."}.get(self.decimal),
             "encoding": self.encoding,
             "na_values": self.missing_texts,
             "keep_default_na": self.missing_texts is None,
         }
+        return csv_options(user_path(path, "dataset.path"), named, self._given_texts(), given, fitted)
+
+    def _read(
+        self, path: str, texts: Iterable[str], options: dict[str, Any], labels: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        from orbit.data.table_files import read_table
+
         return read_table(user_path(path, "dataset.path"), texts, labels, options)
+
+
+def _note_of_csv(options: Mapping[str, Any]) -> str:
+    """How a CSV file was read, if it was not in the usual way."""
+    usual = {"sep": ",", "encoding": "utf-8", "decimal": "."}
+    names = {"sep": "separator", "encoding": "encoding", "decimal": "decimals after", "thousands": "thousands before"}
+    found = [f"{names[key]} {options[key]!r}" for key in names if key in options and options[key] != usual.get(key)]
+    return f"read with {', '.join(found)}" if found else ""
+
+
+def _note_of_columns(left_out: Mapping[str, str]) -> str:
+    named = _listed([f"{name} ({found})" for name, found in left_out.items()])
+    return named and f"left out: {named}; dataset.features names columns to use"
+
+
+def _note_of_missing(encoder: TableEncoder, table: pd.DataFrame) -> str:
+    missing = encoder.count_missing(table)
+    named = _listed([f"{name} ({count} row{'s' if count > 1 else ''})" for name, count in missing.items()])
+    zeros = ", zeros for texts" if encoder.categories_.keys() & missing.keys() else ""
+    return named and f"missing: {named}; imputed by the {encoder.missing}{zeros} (dataset.missing)"
+
+
+def _listed(names: list[str]) -> str:
+    """The first of many names, and how many others there are."""
+    others = f" and {len(names) - _NAMED} others" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + others

@@ -75,6 +75,9 @@ class Job(Stopwatch):
         data, name = (plan or self.plan).load(), data_name((plan or self.plan).config["dataset"])
         log.log(logging.DEBUG if self.record.dataset else logging.INFO, "%s (%s)", data.describe(), data.source)
         about = {"name": name, "source": data.source, "description": data.describe()}
+        for note in data.notes:
+            if ("note", note) not in self._table:
+                self.row("note", note)
         self.record.dataset = {**about, "form": data.form}
         return data
 

@@ -1,0 +1,134 @@
+"""CSV and Parquet files as tables, and how CSV files are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from orbit.core.errors import DataFileError, InputError
+from orbit.data.frames import check_names, is_text, plain
+
+_PARQUET, _SPREADSHEETS = (".parquet", ".pq"), (".xls", ".xlsx", ".ods")
+_ARCHIVES = ".zip", ".gz", ".bz2", ".xz", ".zst", ".tar"
+
+# What separates columns, in the order that it is tried, and rows that are read to find what decimals begin with.
+_SEPARATORS, _SAMPLE = (",", ";", "\t", "|", r"\s+"), 1000
+
+# Numbers with commas: as thousands, and as what decimals begin with, perhaps with points as thousands.
+_THOUSANDS, _COMMA = r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?"
+
+
+def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[str, Any]) -> pd.DataFrame:
+    """The table in a CSV or Parquet file, as :func:`~orbit.data.frames.plain` returns it.
+
+    Parameters
+    ----------
+    file : Path
+    texts : iterable of str
+        Columns of a CSV file that are read as strings, also if all values are digits.
+    labels : sequence of str
+        Columns of a CSV file that are read as strings if a value has a leading zero, such as 007.
+    options : dict
+        Arguments of ``pandas.read_csv``, such as those of :func:`csv_options`.
+
+    Raises
+    ------
+    DataFileError, InputError
+        If it cannot be read, or has no rows or several columns of one name.
+    """
+    is_parquet = file.suffix.lower() in _PARQUET
+    try:
+        if file.suffix.lower() in _SPREADSHEETS:
+            raise ValueError("it is a spreadsheet; save it as CSV")
+        frame = plain(pd.read_parquet(file) if is_parquet else _csv(file, texts, labels, options))
+    except InputError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        what, advice = "Parquet" if is_parquet else "CSV", ""
+        if options.keys() >= {"sep", "encoding"} and not is_parquet:
+            read = f"separator {options['sep']!r} and encoding {options['encoding']!r}"
+            advice = f"; read with {read}: set dataset.separator, or dataset.encoding such as latin-1"
+        raise DataFileError(f"expected a readable {what} file ({reason}){advice}") from error
+    if not len(frame):
+        raise InputError("the table has no rows, expected at least one")
+    return frame
+
+
+def _csv(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[str, Any]) -> pd.DataFrame:
+    # by the fast parser a column would have one type for each chunk; it knows separators of one character only
+    is_known = options.get("sep", ",") in _SEPARATORS or len(options["sep"]) == 1
+    options = {"skipinitialspace": True} | options | ({"low_memory": False} if is_known else {"engine": "python"})
+    frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options)
+    names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
+    check_names(names[names != ""])  # pandas renames the second of two
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for names of rows
+        raise ValueError("its rows have more entries than the line of column names")
+    for column in labels:
+        if column in frame and frame[column].dtype.kind == "i":
+            written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
+            if written.str.match(r"\s*[+-]?0\d").any():
+                frame[column] = written
+    unnamed = [name for name in frame if name.startswith("Unnamed: ")]  # as of a separator at the end of each line
+    return frame.drop(columns=[name for name in unnamed if (frame[name].isna() | (frame[name] == "")).all()])
+
+
+def csv_options(
+    file: Path, names: Iterable[str], texts: Iterable[str], given: Mapping[str, Any], fitted: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments of ``pandas.read_csv`` for a CSV file: those given, or as of the file ``fitted``, or found.
+
+    The encoding is UTF-16 with its mark, else UTF-8, or Windows-1252 for what is no UTF-8. The separator is the first
+    with which the line of names has all ``names``. Numbers have decimal commas, or commas as thousands, if more columns
+    (other than ``texts``) are numbers so.
+    """
+    signs = {key: fitted[key] for key in ("decimal", "thousands") if key in fitted}
+    options = signs | {key: value for key, value in given.items() if value is not None}
+    if file.suffix.lower() in (*_PARQUET, *_SPREADSHEETS):
+        return options
+    options.setdefault("encoding", _encoding(file))
+    try:
+        if "sep" not in options:
+            tried = [*filter(None, [fitted.get("sep")]), *_SEPARATORS]
+            headers = ((sep, pd.read_csv(file, nrows=0, skipinitialspace=True, sep=sep, **options)) for sep in tried)
+            options["sep"] = next((sep for sep, header in headers if {*names} <= {*header.columns}), tried[0])
+        if "decimal" not in options:
+            options |= _signs(file, texts, options)
+    except (ValueError, LookupError, OSError):  # which reading the whole file gives again
+        pass
+    return {"sep": ",", "decimal": "."} | options
+
+
+def _encoding(file: Path) -> str:
+    content = file.read_bytes()
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return "utf-8" if file.suffix.lower() in _ARCHIVES else "cp1252"
+    return "utf-8"
+
+
+def _signs(file: Path, texts: Iterable[str], options: dict[str, Any]) -> dict[str, str]:
+    """What decimals begin with, and what separates thousands, if these are no points and nothing."""
+
+    def sample(signs: dict[str, str]) -> pd.DataFrame:
+        how = {"skipinitialspace": True, "engine": "python"} | options | signs
+        return pd.read_csv(file, nrows=_SAMPLE, dtype=dict.fromkeys(texts, str), **how)
+
+    frame = sample({})
+    words = pd.concat([values.dropna().astype(str) for _, values in frame.items() if is_text(values)] or [pd.Series()])
+    written = words[words.astype(str).str.fullmatch(f"{_THOUSANDS}|{_COMMA}")].astype(str)
+    if not len(written):
+        return {}
+    with_points = written.str.contains(".", regex=False).any()
+    signs = {"decimal": ","} | ({"thousands": "."} if with_points else {})
+    if (with_points or options["sep"] == ",") and written.str.fullmatch(_THOUSANDS).all():
+        signs = {"thousands": ","}
+    numeric = [sum(map(is_numeric_dtype, each.dtypes)) for each in (frame, sample(signs))]
+    return signs if numeric[1] > numeric[0] else {}
