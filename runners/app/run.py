@@ -51,9 +51,7 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
         _warn_of_size(cfg.size)
         runner = plan_.component("runner")
         _fill_in(record, plan_, runner, folder)
-        job = Job(plan_, folder, record)
-        if finding is not None:
-            job.row("group", finding)
+        job = Job(plan_, folder, record, finding)
         tracker = _tracker(plan_) if runner.tracked else None
         is_done = False
         if tracker is not None:

@@ -72,7 +72,7 @@ class Fit(Runner):
         with job.stage("references"):
             beside = references(job.plan, data, fitted)
         log_references(job, beside, data)
-        if (warning := warning_about_learning(job.plan, data, fitted, beside)) is not None:
+        if (warning := warning_about_learning(job, data, fitted, beside)) is not None:
             job.row("warning", warning)
         if self.check_group:
             with job.stage("check_group"):

@@ -134,19 +134,19 @@ def described(found: list[Reference], data: Dataset) -> str:
     return ", ".join(texts)
 
 
-def warning_about_learning(plan: Plan, data: Dataset, fitted: Fitted, found: list[Reference]) -> str | None:
+def warning_about_learning(job: Job, data: Dataset, fitted: Fitted, found: list[Reference]) -> str | None:
     """A line if a fit is not better than the majority class or the mean; None otherwise, or if classes are balanced."""
     least = found[0]
     if least.is_beaten(data, fitted.predicted) or fitted.model["learner"].class_weight is not None:
         return None
     return (
         f"not better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, {len(least.test)} test "
-        f"points); try {what_next(plan, data, fitted)}"
+        f"points); try {what_next(job.plan, data, fitted, job.finding is None)}"
     )
 
 
-def what_next(plan: Plan, data: Dataset, fitted: Fitted) -> str:
-    """What may learn more than the fit of a plan from the same points."""
+def what_next(plan: Plan, data: Dataset, fitted: Fitted, with_groups: bool = True) -> str:
+    """What may learn more than the fit of a plan from the same points; other groups unless they were compared."""
     config, keys = plan.config, []
     if data.task == "classification":
         setting = setting_for_rare_classes(plan.learner(data.task), data.y_train[:])
@@ -154,4 +154,6 @@ def what_next(plan: Plan, data: Dataset, fitted: Fitted) -> str:
     shape = fitted.model["representation"].transform(data.X_test[:1]).shape[1:]
     if config["encoder"]["name"] == "none" and len(shape) > 1:
         keys.append("encoder=patches" if BySize().for_shape(shape).is_identity else "encoder=by_size")
-    return ", ".join([*keys, "or another group by runner=discover"])
+    return ", ".join(
+        [*keys, "or another group by runner=discover" if with_groups else "another learner or more points"]
+    )

@@ -59,14 +59,16 @@ class Job(Stopwatch):
         Flat names, ``test/accuracy`` and so on.
     history : dict of str to list of float
         Metrics that have a value for each step.
+    finding : str or None
+        What looking for a group has found, in words; None where a group was given.
     """
 
-    def __init__(self, plan: Plan, folder: RunFolder, record: Record) -> None:
+    def __init__(self, plan: Plan, folder: RunFolder, record: Record, finding: str | None = None) -> None:
         super().__init__()
-        self.plan, self.folder, self.record = plan, folder, record
+        self.plan, self.folder, self.record, self.finding = plan, folder, record, finding
         self.history: dict[str, list[float]] = {}
         self._drawn: set[tuple[str, ...]] = set()
-        self._table: list[tuple[str, str]] = []
+        self._table = [] if finding is None else [("group", finding)]
         self._texts: list[str] = []
         self._results: dict[tuple[Any, ...], Result] = {}
 

@@ -38,6 +38,10 @@ def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
         warned = f"not better than the {least} (p = " in out
         assert warned == (signal == 0)
         assert ("50 test points); try encoder=patches, or another group" in out) == warned
+    write(rng, y, 0)
+    out = run.ok(*(word for word in ARRAYS if not word.startswith("group=")), *IN_FIT, f"dataset.task={task}")
+    assert "try encoder=patches, another learner or more points" in out
+    assert "runner=discover" not in out
     metrics = RunFolder(folders(tmp_path)[-1]).read_metrics()
     name = "majority_class/accuracy" if task == "classification" else "mean/rmse"
     assert {f"reference/{name}", f"reference/linear/{name.split('/')[1]}", "time/references_s"} < metrics.keys()
