@@ -19,7 +19,7 @@ from orbit.core.random import RandomState, generator
 from orbit.data.checks import Task, as_pixels, check_arrays, check_finite, real_numbers, whole
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
-from orbit.data.splits import guess_task, split_off_test
+from orbit.data.splits import check_clusters, divided, guess_task, split_off_test
 
 # New points whose largest value is this many times larger, or smaller, are taken to be scaled differently. A few points
 # may well lack the largest values of the training points.
@@ -425,6 +425,30 @@ class OwnData(Loader):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Random indices of a training and a test part, as of :func:`orbit.data.splits.split_off_test`."""
         return split_off_test(y, task, self.test_fraction, random_state, path, clusters)
+
+    def _divide(
+        self,
+        y: np.ndarray,
+        task: Task,
+        random_state: RandomState,
+        path: str,
+        clusters: np.ndarray | None,
+        parts: np.ndarray | None,
+        key: str = "group_column",
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Indices of a training and a test part, and folds: of given parts, or random ones where they are None.
+
+        Raises
+        ------
+        InputError
+            If a cluster is in both, naming the parameter ``key``.
+        """
+        if parts is None:
+            return (*self._split(y, task, random_state, path, clusters), None)
+        train, test, folds = divided(parts)
+        if clusters is not None:
+            check_clusters(clusters[train], clusters[test], f"dataset.{key}")
+        return train, test, folds
 
 
 @dataclass(eq=False, repr=False)

@@ -18,6 +18,7 @@ from orbit.core.random import RandomState
 from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.checks import real_numbers
 from orbit.data.files import existing
+from orbit.data.splits import given_parts
 from orbit.registry import register
 
 if TYPE_CHECKING:  # xarray is imported when a file is read
@@ -58,6 +59,9 @@ class Fields(OwnData):
     group_variable : str or None
         Variable or coordinate that says which points belong together, such as a station or a time: they are in one
         part, training or test, and in one fold of ``selection=k_fold``.
+    split_variable : str or None
+        Variable with the part of each point: train, test or val (validation points are training points too, and the
+        validation part of ``selection=given``).
     task : {"auto", "classification", "regression"}
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
     test_fraction : float in (0, 1)
@@ -91,6 +95,7 @@ class Fields(OwnData):
     scale: Literal["feature", "none"] = "feature"
     missing: Literal["refuse", "skip"] = "refuse"
     group_variable: str | None = None
+    split_variable: str | None = None
 
     def input_files(self) -> list[Path]:
         return existing([self.path])
@@ -113,18 +118,16 @@ class Fields(OwnData):
             X = self._points(content, features, dims, path)
             y = np.stack([_labels_or_numbers(_over(content, name, dims).to_numpy()) for name in targets], axis=-1)
             y = y.reshape(len(X), -1) if len(targets) > 1 else y.reshape(len(X))
-            clusters = None
-            if self.group_variable is not None:
-                _require(content, "group_variable", [self.group_variable])
-                clusters = _over(content, self.group_variable, dims).to_numpy().reshape(-1).astype(str)
+            clusters, names = (self._texts(content, key, dims) for key in ("group_variable", "split_variable"))
         kept = self._kept([X, y], path)
         X, y, clusters = X[kept], y[kept], None if clusters is None else clusters[kept]
-        task = self._task(y)
-        train, test = self._split(y, task, random_state, path.name, clusters)
+        parts, task = None if names is None else given_parts(names[kept], "split_variable"), self._task(y)
+        about = clusters, parts, "group_variable"
+        train, test, folds = self._divide(y, task, random_state, path.name, *about)
         scales = self._scales(X[train], features)
         reading = {"features": features, "targets": targets, "dims": dims, "scales": scales}
         source = f"{', '.join(targets)} over {' x '.join(dims)} in {path.name}"
-        more = {"clusters": clusters, "reading": reading}
+        more = {"clusters": clusters, "folds": folds, "reading": reading}
         return Dataset.of_parts(self.name, task, _scaled(X, scales), y, train, test, source, **more)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
@@ -190,6 +193,13 @@ class Fields(OwnData):
         check_fits("dataset.features", f"{n:,} points of {len(features)} features", 8 * n * math.prod(shape, start=1))
         columns = [_numbers(array.to_numpy(), name).reshape(n, *shape) for name, array in arrays.items()]
         return columns[0] if len(columns) == 1 and shape else np.stack(columns, axis=-1)
+
+    def _texts(self, content: xarray.Dataset, key: str, dims: Sequence[str]) -> np.ndarray | None:
+        """The variable that a parameter names, as a string for each point; None if it names none."""
+        if (name := getattr(self, key)) is None:
+            return None
+        _require(content, key, [name])
+        return _over(content, name, dims).to_numpy().reshape(-1).astype(str)
 
     def _kept(self, arrays: Sequence[np.ndarray], path: Path) -> np.ndarray:
         """The indices of points without missing values."""

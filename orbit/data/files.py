@@ -8,7 +8,8 @@ import math
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,10 +20,14 @@ from orbit.core.errors import DataFileError
 from orbit.core.files import replacing
 from orbit.core.paths import user_path
 from orbit.core.progress import Progress
+from orbit.core.threads import in_threads
 
 log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 20
+
+# Numbers of files from which reading shows its progress.
+_MANY = 200
 _TIMEOUT_S = 30.0
 
 # The first bytes of .npz files, with members and without, and of .npy files.
@@ -222,3 +227,36 @@ def existing_file(path: str, name: str) -> Path:
         instead = "a folder" if found.is_dir() else "none"
         raise DataFileError(f"{name}: expected a file at {found.absolute()}, found {instead}")
     return found
+
+
+def read_each(count: int, work: Callable[[int], None], things: str, skip: bool) -> np.ndarray:
+    """Call ``work`` with each of ``count`` indices, in threads; the indices of the things that could be read.
+
+    Raises
+    ------
+    DataFileError
+        That of ``work``, or with ``skip`` if none could be read; a warning counts those that are left out.
+
+    Examples
+    --------
+    >>> read_each(3, lambda i: None, "pictures", skip=False)
+    array([0, 1, 2])
+    """
+    errors = dict[int, DataFileError]()
+
+    def attempt(i: int) -> None:
+        try:
+            work(i)
+        except DataFileError as error:
+            if not skip:
+                raise
+            errors[i] = error
+
+    with Progress(count, things, shown=count >= _MANY) as progress:
+        in_threads(attempt, range(count), done=progress.step)
+    read = np.setdiff1d(np.arange(count), list(errors))
+    if errors and not len(read):
+        raise errors[min(errors)]
+    if errors:
+        warnings.warn(f"{len(errors)} of {count} {things} are left out, e.g. {errors[min(errors)]}", stacklevel=2)
+    return read

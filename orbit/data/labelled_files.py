@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import re
+import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, encodable, located, shortened
 from orbit.core.paths import user_path
-from orbit.core.progress import Progress
 from orbit.core.random import RandomState
-from orbit.core.threads import in_threads
 from orbit.data.base import Dataset, OwnData, Points, Task, names_of
-from orbit.data.files import existing, existing_file
-from orbit.data.splits import check_clusters
+from orbit.data.files import existing, existing_file, read_each
+from orbit.data.splits import TEST, VALIDATION, folders_of_parts, given_parts
 
-_TRAIN, _VALIDATION, _TEST = "train", "val", "test"
-_PARTS = {_TRAIN: r"train(ing)?", _VALIDATION: r"val(id|idation)?", _TEST: r"test(ing)?"}
+if TYPE_CHECKING:  # pandas is imported when a table is read
+    import pandas as pd
 
-# Numbers of files from which reading shows its progress.
-_MANY = 200
+# Of a file that lists others.
+_LIST = ".csv"
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ class LabelledFiles(OwnData):
             return
         folder = self._folder()
         self._check_links(folder)  # before a folder train or test is missed
-        parts = _folders_of_parts(folder)
+        parts = folders_of_parts(folder)
         if len(parts) == 1:
             raise InputError(
                 f"dataset.path: {folder.absolute()} has a folder {parts.popitem()[1].name}; expected train and test"
@@ -160,17 +158,11 @@ class LabelledFiles(OwnData):
         self.check_files()
         listed = self._of_folders() if self.manifest is None else self._of_manifest(Path(self.manifest).expanduser())
         X, read, reading = self._read(listed.files, None)
-        listed, folds = listed.take(read), None
-        if listed.parts is None:
-            train, test = self._split(listed.y, listed.task, random_state, self._name(), listed.clusters)
-        else:
-            train, test = np.flatnonzero(listed.parts != _TEST), np.flatnonzero(listed.parts == _TEST)
-            if _VALIDATION in listed.parts:
-                folds = np.where(listed.parts[train] == _VALIDATION, 0, -1)
+        listed = listed.take(read)
+        about = listed.clusters, listed.parts
+        train, test, folds = self._divide(listed.y, listed.task, random_state, self._name(), *about)
         reading |= self._fitted_scale(X, train)
         self._apply_scale(X, reading)
-        if listed.clusters is not None:
-            check_clusters(listed.clusters[train], listed.clusters[test], "dataset.group_column")
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
         more = {"folds": folds, "clusters": listed.clusters, "reading": reading}
         return Dataset.of_parts(self.name, listed.task, X, listed.y, train, test, source, **more)
@@ -180,47 +172,31 @@ class LabelledFiles(OwnData):
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = user_path(path, self.label())
-        if base.is_file() and not base.name.lower().endswith(self.suffixes):
+        if base.suffix.lower() == _LIST:
+            with located(base.name):
+                files, folder = self._listed_files(self._table(base, []), base, base.parent), base.parent
+        elif base.is_file() and not base.name.lower().endswith(self.suffixes):
             return super()._read_points(path, form)
+        else:
+            files, folder = self._new_files(base), base.parent if base.is_file() else base
+        X, read, _ = self._read(files, form)
+        self._apply_scale(X, form)
+        return Points(X, [encodable(os.path.relpath(files[i], folder)) for i in read])
+
+    def _new_files(self, base: Path) -> list[Path]:
+        """The files in a folder, or the single one."""
         files = [base] if base.is_file() else self._of_kind(base.rglob("*"))
         if base.is_dir():
             others = sorted(path for path in {*base.rglob("*")} - {*files} if path.is_file())
             _warn_about(base, others, f"only {self.shown} files are read")
         if not files:
-            raise DataFileError(f"{path}: expected a folder with {self.shown} files, or one such file, found none")
-        X, read, _ = self._read(files, form)
-        self._apply_scale(X, form)
-        files = [files[i] for i in read]
-        return Points(X, [encodable(str(f.relative_to(base)) if f != base else f.name) for f in files])
+            expected = f"a folder with {self.shown} files, one such file, or a {_LIST} file that lists them"
+            raise DataFileError(f"{base}: expected {expected}, found none")
+        return files
 
     def _each(self, files: list[Path], work: Callable[[int], None]) -> np.ndarray:
-        """Call ``work`` with the index of every file, in threads; the indices of those that could be read.
-
-        Raises
-        ------
-        DataFileError
-            That of ``work``, or with ``on_error=skip`` if no file could be read.
-        """
-        errors = dict[int, DataFileError]()
-
-        def attempt(i: int) -> None:
-            try:
-                work(i)
-            except DataFileError as error:
-                if self.on_error == "refuse":
-                    raise
-                errors[i] = error
-
-        with Progress(len(files), f"{self.thing}s", shown=len(files) >= _MANY) as progress:
-            in_threads(attempt, range(len(files)), done=progress.step)
-        read = np.setdiff1d(np.arange(len(files)), list(errors))
-        if errors and not len(read):
-            raise errors[min(errors)]
-        if errors:
-            warnings.warn(
-                f"{len(errors)} of {len(files)} {self.thing}s are left out, e.g. {errors[min(errors)]}", stacklevel=2
-            )
-        return read
+        """Call ``work`` with the index of every file; the indices of those that could be read."""
+        return read_each(len(files), work, f"{self.thing}s", self.on_error == "skip")
 
     def _folder(self) -> Path:
         if self.path is None:
@@ -234,44 +210,52 @@ class LabelledFiles(OwnData):
 
     def _of_folders(self) -> Listed:
         folder = self._folder()
-        parts = _folders_of_parts(folder)
+        parts = folders_of_parts(folder)
         if not parts:
             files, y = self._labelled(folder)
             return Listed(files, y, "classification")
         _warn_about(folder, sorted({*folder.iterdir()} - {*parts.values()}), f"only {', '.join(parts)} are read")
-        if _TEST not in parts:
-            parts[_TEST] = parts.pop(_VALIDATION)
+        if TEST not in parts:
+            parts[TEST] = parts.pop(VALIDATION)
         found = {part: self._labelled(where) for part, where in parts.items()}
         files = [file for some, _ in found.values() for file in some]
         y = np.concatenate([labels for _, labels in found.values()])
         return Listed(files, y, "classification", np.repeat([*found], [len(labels) for _, labels in found.values()]))
 
     def _of_manifest(self, manifest: Path) -> Listed:
-        from orbit.data.frames import require_values
-        from orbit.data.table_files import read_table  # here, because pandas takes half a second
-
         targets = names_of(self.target)
-        texts = {"file_column": self.file_column, "split_column": self.split_column, "group_column": self.group_column}
-        named = [(key, column) for key, column in texts.items() if column is not None]
         with located(f"dataset.manifest: {manifest.name}"):
-            labels = targets if len(targets) == 1 and self.task != "regression" else []
-            table = read_table(manifest, [column for _, column in named], labels, {})
-        require_values(table, [*named, *(("target", column) for column in targets)], manifest)
+            table = self._table(manifest, targets)
         base = manifest.parent if self.path is None else self._folder()
+        with located("dataset.manifest"):
+            files = self._listed_files(table, manifest, base)
+        y = np.column_stack([table[column] for column in targets]) if len(targets) > 1 else table[targets[0]].to_numpy()
+        y = y if y.dtype.kind in "biuf" else y.astype(str)
+        parts = None if self.split_column is None else given_parts(table[self.split_column], "split_column")
+        clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
+        return Listed(files, y, self._task(y), parts, clusters)
+
+    def _table(self, file: Path, targets: list[str]) -> pd.DataFrame:
+        """The table that lists files, with their targets, parts and groups, or without ``targets`` the files alone."""
+        from orbit.data.frames import require_values
+        from orbit.data.table_files import csv_options, read_table  # here, because pandas takes half a second
+
+        about = {"split_column": self.split_column, "group_column": self.group_column} if targets else {}
+        named = [(key, name) for key, name in {"file_column": self.file_column, **about}.items() if name is not None]
+        texts = [name for _, name in named]
+        labels = targets if len(targets) == 1 and self.task != "regression" else []
+        table = read_table(file, texts, labels, csv_options(file, [*texts, *targets], texts, {}, {}))
+        require_values(table, [*named, *(("target", name) for name in targets)], file)
+        return table
+
+    def _listed_files(self, table: pd.DataFrame, of: Path, base: Path) -> list[Path]:
         files = [base / name for name in table[self.file_column]]
         if missing := [file for file in files if not file.is_file()]:
             raise DataFileError(
-                f"dataset.manifest: {len(missing)} of {len(files)} files that {manifest.name} names do not exist, e.g. "
-                f"{missing[0].absolute()}; paths start from dataset.path, or from the folder of the manifest"
+                f"{len(missing)} of {len(files)} files that {of.name} names do not exist, e.g. "
+                f"{missing[0].absolute()}; paths start from dataset.path, or from the folder of {of.name}"
             )
-        y = np.column_stack([table[column] for column in targets]) if len(targets) > 1 else table[targets[0]].to_numpy()
-        y = y if y.dtype.kind in "biuf" else y.astype(str)
-        parts = None if self.split_column is None else np.array([*map(_part, table[self.split_column])])
-        if parts is not None and not {_TRAIN, _TEST} <= set(parts):
-            found = shortened(", ".join(table[self.split_column].unique()))
-            raise InputError(f"dataset.split_column: expected the parts train and test, perhaps val, found {found}")
-        clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
-        return Listed(files, y, self._task(y), parts, clusters)
+        return files
 
     def _labelled(self, folder: Path) -> tuple[list[Path], np.ndarray]:
         """The files of a part, and their classes."""
@@ -310,18 +294,6 @@ class LabelledFiles(OwnData):
         _warn_about(
             folder, others + empty + loose, f"only {self.shown} files {where} the folder of a class are read{advice}"
         )
-
-
-def _part(name: object) -> str:
-    """The part that a name means, or the name itself."""
-    return next((part for part, names in _PARTS.items() if re.fullmatch(names, str(name), re.IGNORECASE)), str(name))
-
-
-def _folders_of_parts(folder: Path) -> dict[str, Path]:
-    """The folders of the training, validation and test part in a folder; empty if it has none for training or test."""
-    found = {_part(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
-    parts = {part: found[part] for part in _PARTS if part in found}
-    return parts if {_TRAIN, _TEST} & {*parts} else {}
 
 
 def _warn_about(folder: Path, left_out: list[Path], read: str) -> None:

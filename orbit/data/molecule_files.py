@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import DataFileError
-from orbit.core.threads import in_threads
+from orbit.data.files import read_each
 from orbit.representations.molecules import SYMBOLS
 
 _SDF, _XYZ = (".sdf", ".sd", ".mol"), (".xyz", ".extxyz")
@@ -39,8 +39,10 @@ class Molecule:
         return len(self.charges)
 
 
-def read_molecules(file: Path, form: str | None = None) -> list[Molecule]:
+def read_molecules(file: Path, form: str | None = None, skip: bool = False) -> list[Molecule]:
     """The molecules of a file, one or more, in the format that its suffix or ASE's name ``form`` says.
+
+    With ``skip`` entries of SDF files that cannot be read are left out, and a warning counts them.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def read_molecules(file: Path, form: str | None = None) -> list[Molecule]:
         If it cannot be read, has no molecules, or needs a package that is not installed.
     """
     try:
-        found = list(_reader(file, form))
+        found = list(_reader(file, form, skip))
     except ModuleNotFoundError as error:
         package = (error.name or "ase").partition(".")[0]
         needs = f"needs the package {package}: pip install 'orbit-kernels[chemistry]'"
@@ -63,8 +65,8 @@ def read_molecules(file: Path, form: str | None = None) -> list[Molecule]:
     return found
 
 
-def of_smiles(smiles: Sequence[str], where: str) -> list[Molecule]:
-    """Molecules with hydrogens and the positions of one conformer, which the same SMILES gives again.
+def of_smiles(smiles: str, where: str, row: int) -> Molecule:
+    """A molecule with hydrogens and the positions of one conformer, which the same SMILES gives again.
 
     Raises
     ------
@@ -75,19 +77,13 @@ def of_smiles(smiles: Sequence[str], where: str) -> list[Molecule]:
         from rdkit import Chem
     except ModuleNotFoundError:
         raise DataFileError(f"{where} needs the package rdkit: pip install 'orbit-kernels[chemistry]'") from None
-    found: dict[int, Molecule] = {}
-
-    def embed(i: int) -> None:
-        found[i] = _embedded(Chem.MolFromSmiles(smiles[i]), f"{where}: row {i + 1}, {smiles[i]!r},", {})
-
-    in_threads(embed, range(len(smiles)))
-    return [found[i] for i in range(len(smiles))]
+    return _embedded(Chem.MolFromSmiles(smiles), f"{where}: row {row + 1}, {smiles!r},", {})
 
 
-def _reader(file: Path, form: str | None) -> Iterator[Molecule]:
+def _reader(file: Path, form: str | None, skip: bool) -> Iterator[Molecule]:
     suffix = file.suffix.lower()
     if form is None and suffix in _SDF:
-        return _by_rdkit(file)
+        return _by_rdkit(file, skip)
     if form is None and suffix == ".db":
         return _of_database(file)
     if form is None and suffix in _XYZ and _is_qm9(file):
@@ -145,21 +141,33 @@ def _of_qm9(lines: Sequence[str]) -> Iterator[Molecule]:
         start += n + 5
 
 
-def _by_rdkit(file: Path) -> Iterator[Molecule]:
+def _by_rdkit(file: Path, skip: bool) -> Iterator[Molecule]:
     from rdkit import Chem, rdBase
 
     with rdBase.BlockLogs(), file.open("rb") as opened:
-        for i, found in enumerate(Chem.ForwardSDMolSupplier(opened, sanitize=False, removeHs=False)):
-            where = f"{file.absolute()}: molecule {i}"
-            if found is None:
-                raise DataFileError(f"{where} is not an entry of an SDF file that RDKit reads")
-            values = found.GetPropsAsDict()
-            if found.GetConformer().Is3D():
-                charges = np.array([atom.GetAtomicNum() for atom in found.GetAtoms()])
-                yield Molecule(charges, found.GetConformer().GetPositions(), values)
-            else:  # a drawing
-                Chem.SanitizeMol(found)
-                yield _embedded(found, where, values)
+        entries = list(Chem.ForwardSDMolSupplier(opened, sanitize=False, removeHs=False))
+    found: dict[int, Molecule] = {}
+
+    def read(i: int) -> None:
+        found[i] = _of_entry(entries[i], f"{file.absolute()}: molecule {i}")
+
+    yield from (found[i] for i in read_each(len(entries), read, f"molecules of {file.name}", skip))
+
+
+def _of_entry(entry: Any, where: str) -> Molecule:
+    from rdkit import Chem
+
+    if entry is None:
+        raise DataFileError(f"{where} is not an entry of an SDF file that RDKit reads")
+    values = entry.GetPropsAsDict()
+    if entry.GetConformer().Is3D():
+        charges = np.array([atom.GetAtomicNum() for atom in entry.GetAtoms()])
+        return Molecule(charges, entry.GetConformer().GetPositions(), values)
+    try:
+        Chem.SanitizeMol(entry)  # a drawing
+    except ValueError as error:
+        raise DataFileError(f"{where} is no molecule that RDKit takes ({error})") from error
+    return _embedded(entry, where, values)
 
 
 def _embedded(molecule: Any, where: str, values: dict[str, Any]) -> Molecule:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,8 +14,9 @@ from orbit.core.memory import check_fits
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, OwnData, Points, names_of
-from orbit.data.files import existing
+from orbit.data.files import existing, read_each
 from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, of_smiles, read_molecules
+from orbit.data.splits import TRAIN, folders_of_parts, given_parts
 from orbit.registry import register
 from orbit.representations.molecules import check_unit
 
@@ -71,8 +72,9 @@ class Molecules(OwnData):
     Parameters
     ----------
     path : str or None
-        A file with one or more molecules (.extxyz, .xyz, .sdf, .db ...), a folder of such files, or a CSV file with a
-        column of paths, which start from its folder, or of SMILES. Required.
+        A file with one or more molecules (.extxyz, .xyz, .sdf, .db ...), a folder of such files, perhaps in folders
+        ``train`` and ``test`` (and ``val``), spelled as those of ``dataset=images``, or a CSV file with a column of
+        paths, which start from its folder, or of SMILES. Required.
     target : str or list of str
         What to predict, by its name in the file: a key of the comment line of an extended XYZ file, ``energy`` of a
         calculation, a key of a database, a field of an SDF file; or a column of the CSV file. Several make a
@@ -81,6 +83,13 @@ class Molecules(OwnData):
         Column of the CSV file with the paths.
     smiles_column : str
         Column of a CSV file with SMILES, where it has no column of paths.
+    split_column : str or None
+        Column of the CSV file, or value of the molecules, with the part of each: train, test or val.
+    group_column : str or None
+        The same with what says which molecules belong together, e.g. conformers: they are in one part, training or
+        test, and in one fold of ``selection=k_fold``.
+    on_error : {"refuse", "skip"}
+        ``skip`` leaves out files, entries of SDF files and SMILES that cannot be read; a warning counts and names them.
     unit : {"angstrom", "bohr"}
         The unit of lengths in the files.
     format : str or None
@@ -104,6 +113,10 @@ class Molecules(OwnData):
     smiles_column: str = "smiles"
     unit: Literal["angstrom", "bohr"] = "angstrom"
     format: str | None = None
+    _: KW_ONLY
+    split_column: str | None = None
+    group_column: str | None = None
+    on_error: Literal["refuse", "skip"] = "refuse"
 
     def input_files(self) -> list[Path]:
         return existing([self.path])
@@ -119,21 +132,29 @@ class Molecules(OwnData):
         self.check_files()
         assert self.path is not None
         path = user_path(self.path, "dataset.path")
-        targets, how = names_of(self.target), ""
+        targets, how, parts = names_of(self.target), "", None
         if path.suffix.lower() == ".csv":
             table = self._table(path, targets)
-            molecules, how = self._of_table(table, path)
-            y = table[targets if len(targets) > 1 else targets[0]].to_numpy()
+            molecules, read, how = self._of_table(table, path)
+            values = {name: table[name].to_numpy()[read] for name in (*targets, *self._about())}
         else:
-            molecules = [one for file in self._files(path) for one in read_molecules(file, self.format)]
-            columns = [np.array([_value(one, name, i) for i, one in enumerate(molecules)]) for name in targets]
-            y = np.column_stack(columns) if len(columns) > 1 else columns[0]
+            files = self._files(path)
+            found, read = self._read_files(files)
+            molecules = [one for several in found for one in several]
+            values = {name: _values(molecules, name) for name in (*targets, *self._about())}
+            if path.is_dir() and (folders := folders_of_parts(path)):
+                of_files = [_part_of(files[i], folders) for i in read]
+                parts = given_parts(np.repeat(of_files, [*map(len, found)]), "path")
+        y = np.column_stack([values[name] for name in targets]) if len(targets) > 1 else values[targets[0]]
         task = self._task(y)
         self._check_unit(molecules)
         X = self._matrices(molecules, max(map(len, molecules)))
-        train, test = self._split(y, task, random_state, path.name)
+        parts = given_parts(values[self.split_column], "split_column") if self.split_column else parts
+        clusters = values[self.group_column].astype(str) if self.group_column else None
+        train, test, folds = self._divide(y, task, random_state, path.name, clusters, parts)
         source = f"{len(molecules):,} molecules in {path.name}{how}"
-        return Dataset.of_parts(self.name, task, X, y, train, test, source, reading={"targets": targets})
+        more = {"clusters": clusters, "folds": folds, "reading": {"targets": targets}}
+        return Dataset.of_parts(self.name, task, X, y, train, test, source, **more)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())
@@ -141,12 +162,18 @@ class Molecules(OwnData):
             return super()._read_points(path, form)
         if place.suffix.lower() == ".csv":
             table = self._table(place, [])
-            molecules, _ = self._of_table(table, place)
-            ids = []
+            molecules, read, _ = self._of_table(table, place)
+            ids = [*map(str, read)]
         else:
-            found = [(file.name, read_molecules(file, self.format)) for file in self._files(place)]
-            molecules = [one for _, several in found for one in several]
-            ids = [f"{name}:{i}" if len(several) > 1 else name for name, several in found for i in range(len(several))]
+            files = self._files(place)
+            found, read = self._read_files(files)
+            molecules = [one for several in found for one in several]
+            names = [files[i].name for i in read]
+            ids = [
+                f"{name}:{i}" if len(several) > 1 else name
+                for name, several in zip(names, found, strict=True)
+                for i in range(len(several))
+            ]
         return Points(self._matrices(molecules, max(form["shape"][0], *map(len, molecules))), ids)
 
     def _files(self, path: Path) -> list[Path]:
@@ -161,34 +188,55 @@ class Molecules(OwnData):
         return files
 
     def _table(self, path: Path, targets: list[str]) -> pd.DataFrame:
-        import pandas as pd  # here, because it takes half a second
-
         from orbit.data.frames import require_values
+        from orbit.data.table_files import csv_options, read_table  # here, because pandas takes half a second
 
-        table = pd.read_csv(path, dtype={self.file_column: str, self.smiles_column: str})
-        if self.file_column not in table and self.smiles_column not in table:
+        texts = [self.file_column, self.smiles_column, *filter(None, [self.group_column])]
+        for column in (self.smiles_column, self.file_column):
+            table = read_table(path, texts, [], csv_options(path, [*targets, column], texts, {}, {}))
+            if column in table:
+                break
+        else:
             raise InputError(
                 f"dataset.file_column: {path.name} has no column {self.file_column!r} of paths, nor "
                 f"{self.smiles_column!r} of SMILES (dataset.smiles_column); it has {', '.join(table.columns)}"
             )
         columns = [("file_column", self.file_column), ("smiles_column", self.smiles_column)]
         has = [each for each in columns if each[1] in table]
-        require_values(table, [*has, *(("target", name) for name in targets)], path)
+        about = [] if not targets else [("split_column", self.split_column), ("group_column", self.group_column)]
+        given = [*has, *((key, name) for key, name in about if name), *(("target", name) for name in targets)]
+        require_values(table, given, path)
         return table
 
-    def _of_table(self, table: pd.DataFrame, path: Path) -> tuple[list[Molecule], str]:
-        """The molecules that a table lists, and how SMILES got their positions."""
+    def _about(self) -> list[str]:
+        """The columns or values with parts and groups."""
+        return [name for name in (self.split_column, self.group_column) if name is not None]
+
+    def _of_table(self, table: pd.DataFrame, path: Path) -> tuple[list[Molecule], np.ndarray, str]:
+        """The molecules of a table that could be read, their rows, and how SMILES got their positions."""
         if self.file_column not in table:
-            return of_smiles(table[self.smiles_column].tolist(), path.name), f", {EMBEDDING}"
-        molecules = []
-        for name in table[self.file_column]:
-            several = read_molecules(path.parent / name, self.format)
-            if len(several) > 1:
-                raise DataFileError(
-                    f"{name} has {len(several)} molecules, expected one in each file that {path.name} lists"
-                )
-            molecules += several
-        return molecules, ""
+            smiles, found = table[self.smiles_column].tolist(), dict[int, Molecule]()
+
+            def embed(i: int) -> None:
+                found[i] = of_smiles(smiles[i], path.name, i)
+
+            read = read_each(len(smiles), embed, "molecules", self.on_error == "skip")
+            return [found[i] for i in read], read, f", {EMBEDDING}"
+        files = [path.parent / name for name in table[self.file_column]]
+        several, read = self._read_files(files, f"expected one in each file that {path.name} lists")
+        return [one for (one,) in several], read, ""
+
+    def _read_files(self, files: list[Path], only_one: str = "") -> tuple[list[list[Molecule]], np.ndarray]:
+        """The molecules of each file that could be read, and the indices of these files."""
+        found: dict[int, list[Molecule]] = {}
+
+        def read(i: int) -> None:
+            found[i] = read_molecules(files[i], self.format, self.on_error == "skip")
+            if only_one and len(found[i]) > 1:
+                raise DataFileError(f"{files[i].name} has {len(found[i])} molecules, {only_one}")
+
+        kept = read_each(len(files), read, "files", self.on_error == "skip")
+        return [found[i] for i in kept], kept
 
     def _check_unit(self, molecules: list[Molecule]) -> None:
         """Raise ``InputError`` if most of the molecules have lengths as in the other unit."""
@@ -210,6 +258,15 @@ class Molecules(OwnData):
             n, positions = len(one), one.positions / (BOHR if self.unit == "angstrom" else 1)
             row[:n, :n] = coulomb_matrices(one.charges[None], positions[None])[0]
         return X
+
+
+def _part_of(file: Path, folders: Mapping[str, Path]) -> str:
+    """The part whose folder has a file; training where it is in none."""
+    return next((part for part, folder in folders.items() if folder in file.parents), TRAIN)
+
+
+def _values(molecules: list[Molecule], name: str) -> np.ndarray:
+    return np.array([_value(one, name, i) for i, one in enumerate(molecules)])
 
 
 def _value(molecule: Molecule, name: str, number: int) -> Any:

@@ -169,11 +169,12 @@ def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
         If it cannot be read, columns are missing, or rows of one series have several targets.
     """
     from orbit.data.frames import require
-    from orbit.data.table_files import read_table
+    from orbit.data.table_files import csv_options, read_table
 
     texts = [column for column in (columns.id, columns.group) if column is not None]
     labels = columns.targets if len(columns.targets) == 1 and task != "regression" else []
-    table = read_table(file, texts, labels, {})
+    named = [*texts, *(columns.values or columns.targets)]
+    table = read_table(file, texts, labels, csv_options(file, named, texts, {}, {}))
     require(table, [*texts, *([columns.time] if columns.time else []), *columns.exclude], "set its key")
     require(table, columns.values or [], "the model was fitted to it, or dataset.channels names it")
     names = columns.values or [name for name in table if name not in columns.others]

@@ -1,6 +1,9 @@
 """Splits for data that comes without a test part, shared by all loaders."""
 
+import re
 import warnings
+from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
@@ -11,6 +14,10 @@ from orbit.data.checks import Task, are_labels, are_one_hot
 
 #: Different integers up to which they are taken for classes.
 MOST_CLASSES = 100
+
+#: The parts that users give, and how they may be spelled.
+TRAIN, VALIDATION, TEST = "train", "val", "test"
+_PARTS = {TRAIN: r"train(ing)?", VALIDATION: r"val(id|idation)?", TEST: r"test(ing)?"}
 
 # More different integers than the first number, with fewer points each than the second, give a warning: they may be
 # meant as numbers.
@@ -137,3 +144,42 @@ def balanced(y: np.ndarray, per_class: int, rng: np.random.Generator, name: str)
         raise ParameterError(name, f"at most {counts.min()}, the points of class {smallest}", per_class, "dataset")
     chosen = [rng.choice(np.flatnonzero(y == label), per_class, replace=False) for label in classes]
     return np.sort(np.concatenate(chosen))
+
+
+def given_parts(names: Iterable[object], key: str) -> np.ndarray:
+    """The part of each point by its name: train, test or val.
+
+    Raises
+    ------
+    InputError
+        If there are others, or no training or test part, naming the parameter ``key``.
+
+    Examples
+    --------
+    >>> given_parts(["train", "Testing", "valid"], "split_column").tolist()
+    ['train', 'test', 'val']
+    """
+    names = list(names)
+    parts = np.array([_part(name) for name in names])
+    if not {TRAIN, TEST} <= {*parts} <= {*_PARTS}:
+        found = shortened(", ".join(dict.fromkeys(map(str, names))))
+        raise InputError(f"dataset.{key}: expected the parts train and test, perhaps val, found {found}")
+    return parts
+
+
+def divided(parts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Indices of the training points, validation points included, and of the test points; and folds, or None."""
+    train, test = np.flatnonzero(parts != TEST), np.flatnonzero(parts == TEST)
+    return train, test, np.where(parts[train] == VALIDATION, 0, -1) if VALIDATION in parts else None
+
+
+def folders_of_parts(folder: Path) -> dict[str, Path]:
+    """The folders of the training, validation and test part in a folder; empty if it has none for training or test."""
+    found = {_part(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    parts = {part: found[part] for part in _PARTS if part in found}
+    return parts if {TRAIN, TEST} & {*parts} else {}
+
+
+def _part(name: object) -> str:
+    """The part that a name means, or the name itself."""
+    return next((part for part, names in _PARTS.items() if re.fullmatch(names, str(name), re.IGNORECASE)), str(name))

@@ -52,8 +52,9 @@ class Predict(Runner):
     model : str or None
         A run folder of ``runner=fit``, or ``runs:/ID/model`` in MLflow. Required.
     input : str or None
-        New points: an .npz or .npy file; for a model of ``dataset=table`` a CSV or Parquet file, of ``dataset=images``
-        also a picture, of ``sounds`` and ``spoken_digits`` a .wav file, or a folder of them. Required.
+        New points: an .npz or .npy file, or files as those of training: for a model of ``dataset=table`` a CSV or
+        Parquet file, of ``images``, ``volumes``, ``sounds`` and ``molecules`` one file, a folder of them, or a CSV file
+        that lists them, of ``series`` and ``fields`` a file. Required.
     output : str or None
         File of the predictions; None is ``predictions.csv`` in the folder of this run.
     id_column : str or None

@@ -152,3 +152,17 @@ def test_the_missing_package_is_named_with_its_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(InputError, match=r"needs the packages xarray.*: pip install 'orbit-kernels\[fields\]'"):
         Fields(path, "height").load(0)
+
+
+def test_parts_are_those_of_a_variable(tmp_path):
+    parts = np.array(["train", "test", "val"] * 4)
+    weather().assign(part=("time", parts), year=("time", np.arange(DAYS) % 3)).to_netcdf(
+        path := tmp_path / "a.nc", engine="h5netcdf"
+    )
+    data = Fields(str(path), "harvest", split_variable="part", group_variable="year").load(0)
+    np.testing.assert_allclose(7 * data.y_test, np.flatnonzero(parts == "test"))
+    assert (data.folds == 0).sum() == 4
+    with pytest.raises(InputError, match="dataset.split_variable: expected the parts train and test, perhaps"):
+        Fields(str(path), "harvest", split_variable="storm").load(0)
+    with pytest.raises(InputError, match="dataset.group_variable: expected all points of a group in one part"):
+        Fields(str(path), "harvest", split_variable="part", group_variable="storm").load(0)

@@ -116,6 +116,53 @@ def test_what_cannot_be_read_is_one_line(tmp_path, content, settings, message):
         Molecules(str(tmp_path / "a.xyz"), **settings).load(0)
 
 
+def test_damaged_files_entries_and_smiles_are_left_out_on_request(tmp_path):
+    (tmp_path / "some").mkdir()
+    for i, atoms in enumerate(molecules(8)):
+        ase.io.write(tmp_path / "some" / f"{i}.extxyz", atoms)
+    (tmp_path / "some" / "3.extxyz").write_text("no molecule")
+    entries = [Chem.MolToMolBlock(Chem.MolFromSmiles("C" * n)) + f">  <heat>\n{n}.5\n\n$$$$\n" for n in range(1, 7)]
+    (tmp_path / "all.sdf").write_text("".join([*entries[:3], "\n\n\n 99 99\n$$$$\n", *entries[3:]]))
+    (tmp_path / "all.csv").write_text("smiles,heat\nC,1.5\nC(C,2.5\nCC,3.5\nCCC,4.5\nCCCC,5.5\n")
+    for name, kept, left_out in (("some", 7, "1 of 8 files"), ("all.sdf", 5, "1 of 6"), ("all.csv", 4, "1 of 5 mol")):
+        settings = {"path": str(tmp_path / name), "target": "heat", "task": "regression"}
+        with pytest.raises(InputError):
+            Molecules(**settings).load(0)
+        with pytest.warns(UserWarning, match=f"{left_out}.* left out, e.g. "):
+            data = Molecules(**settings, on_error="skip").load(0)
+        assert len(data.X_train) + len(data.X_test) == kept
+        with pytest.warns(UserWarning, match=f"{left_out}.* left out, e.g. "):
+            points = Molecules(**settings, on_error="skip").read_points(settings["path"], data.form)
+        assert len(points.ids) == len(points.X) == kept
+
+
+@pytest.mark.parametrize("form", ["folders", "values", "table.csv"])
+def test_parts_and_groups_are_given_as_those_of_pictures(tmp_path, form):
+    written, parts = molecules(12), ["train", "test", "Valid", "training"] * 3
+    for i, atoms in enumerate(written):
+        atoms.info |= {"part": parts[i], "parent": f"m{i % 4}"}
+        (tmp_path / "folders" / parts[i]).mkdir(parents=True, exist_ok=True)
+        ase.io.write(tmp_path / "folders" / parts[i] / f"{i}.extxyz", atoms)
+    columns = {"split_column": "part"}
+    if form == "folders":
+        (tmp_path / "folders" / "training").rename(tmp_path / "folders" / "train2")  # in no part: training points
+        columns = {}
+    elif form == "values":
+        ase.io.write(tmp_path / "values", written, format="extxyz")
+        columns |= {"format": "extxyz"}
+    else:
+        rows = [f"folders/{parts[i]}/{i}.extxyz,{i / 3},{parts[i]},m{i % 4}" for i in range(12)]
+        (tmp_path / form).write_text("\n".join(["file,heat,part,parent", *rows]))
+    settings = {"path": str(tmp_path / form), "target": "heat", "task": "regression", "group_column": "parent"}
+    data = Molecules(**settings, **columns).load(0)
+    assert sorted(np.round(3 * data.y_test)) == [1, 5, 9]
+    assert sorted(np.round(3 * data.y_train[data.folds == 0])) == [2, 6, 10]
+    assert {*data.clusters} == {"m0", "m2", "m3"}
+    if form == "table.csv":
+        data = Molecules(**settings).load(0)
+        assert len(data.X_test) == 3  # a quarter of the groups
+
+
 def test_equal_positions_do_not_divide_by_zero():
     assert np.isfinite(coulomb_matrices(np.ones((1, 2)), np.zeros((1, 2, 3)))).all()
 

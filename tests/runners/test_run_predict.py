@@ -5,11 +5,16 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import ase.io
 import numpy as np
 import pandas as pd
 import pytest
+import soundfile
+import tifffile
+import xarray
+from ase.build import molecule
 from command_line import composed
-from samples import draw_classes
+from samples import draw, draw_classes
 from sklearn.pipeline import Pipeline
 
 from orbit.approx import Exact
@@ -119,6 +124,83 @@ def test_pictures_are_predicted_by_name(tmp_path):
     table = predicted(job_in(tmp_path / "job"), folder, tmp_path / "new")
     assert table["point"].tolist() == ["cat/1.png", "cat/3.png", "owl/0.png", "owl/2.png"]
     assert set(table["prediction"]) <= {"cat", "owl"}
+
+
+def write_images(folder: Path, volumes: bool = False) -> None:
+    for name, picture in zip(NAMES, np.random.default_rng(0).random((8, 5, 6, 8)), strict=True):
+        draw(folder / f"{name}.png", np.uint8(255 * picture[0]))
+        if volumes:
+            (folder / f"{name}.png").unlink()
+            tifffile.imwrite(folder / f"{name}.tif", np.uint8(255 * picture))
+
+
+def write_sounds(folder: Path) -> None:
+    for i, name in enumerate(NAMES):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / f"{name}.flac", np.sin(np.arange(3000 + i) / (2 + i % 2)), 8000)
+
+
+def write_series(folder: Path) -> None:
+    values = pd.DataFrame(np.random.default_rng(0).random((8, 20)), columns=[f"t{i}" for i in range(20)])
+    values.assign(label=["cat", "owl"] * 4).to_csv(folder / "all.csv", index=False)
+    values[:3].to_csv(folder / "new.csv", index=False)
+
+
+def write_molecules(folder: Path) -> None:
+    for i, name in enumerate(NAMES):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        atoms = molecule(["H2O", "CH4", "C6H6", "CH3Cl"][i % 4], info={"label": name[:3]})
+        ase.io.write(folder / f"{name}.extxyz", atoms)
+
+
+def write_fields(folder: Path) -> None:
+    heat = np.random.default_rng(0).random((8, 5, 6))
+    values = {"heat": (("time", "lat", "lon"), heat), "label": ("time", np.array(["cat", "owl"] * 4))}
+    whole = xarray.Dataset(values, {"time": pd.date_range("2026-01-01", periods=8)})
+    whole.to_netcdf(folder / "all.nc", engine="h5netcdf")
+    whole[["heat"]].isel(time=slice(3)).to_netcdf(folder / "new.nc", engine="h5netcdf")
+
+
+def write_table(folder: Path) -> None:
+    rows = [f"{i};{i % 3},5;{'red' if i % 4 else ''};{('cat', 'owl')[i % 2]}" for i in range(8)]
+    (folder / "all.csv").write_text("\n".join(["case;size;colour;label", *rows]))
+    (folder / "new.csv").write_text("colour;size;note\nred;1,5;a\npink;;b\n;2,0;c\n")
+
+
+NAMES = [f"{('cat', 'owl')[i % 2]}/{i}" for i in range(8)]
+
+#: Of every kind: what writes the training files, their place, new files, and the names of their points.
+EVERY_KIND = {
+    "images": (write_images, "", "cat", ["0.png", "2.png", "4.png", "6.png"]),
+    "volumes": (lambda folder: write_images(folder, True), "", "cat", ["0.tif", "2.tif", "4.tif", "6.tif"]),
+    "sounds": (write_sounds, "", "owl", ["1.flac", "3.flac", "5.flac", "7.flac"]),
+    "series": (write_series, "all.csv", "new.csv", ["0", "1", "2"]),
+    "molecules": (write_molecules, "", "owl", ["1.extxyz", "3.extxyz", "5.extxyz", "7.extxyz"]),
+    "fields": (write_fields, "all.nc", "new.nc", [f"time=2026-01-0{i}T00:00:00.000000000" for i in (1, 2, 3)]),
+    "table": (write_table, "all.csv", "new.csv", ["0", "1", "2"]),
+}
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+@pytest.mark.filterwarnings("ignore")
+def test_new_files_of_every_kind_are_read_as_those_of_training(kind, tmp_path):
+    write, place, new, names = EVERY_KIND[kind]
+    (tmp_path / "data").mkdir()
+    write(tmp_path / "data")
+    settings = [f"dataset.path={tmp_path / 'data' / place}"]
+    settings += ["dataset.target=label"] if kind not in ("images", "volumes", "sounds") else []
+    settings += ["encoder=none", "group=identity", "dataset.test_fraction=0.5"]
+    folder = fitted(tmp_path / "fitted", f"dataset={kind}", *settings)
+    found = predicted(job_in(tmp_path / "job"), folder, tmp_path / "data" / new)
+    assert found["point"].astype(str).tolist() == names
+    assert {*found["prediction"]} <= {"cat", "owl"}
+    if kind in ("images", "sounds", "molecules"):  # which can be listed in a table
+        suffix = names[0].partition(".")[2]
+        (tmp_path / "data" / "list.csv").write_text(f"file;by\nowl/3.{suffix};me\ncat/2.{suffix};you\n")
+        listed = predicted(job_in(tmp_path / "again"), folder, tmp_path / "data" / "list.csv")
+        assert len(listed) == 2
+        if f"3.{suffix}" in names:
+            assert listed["prediction"][0] == found["prediction"][names.index(f"3.{suffix}")]
 
 
 @pytest.mark.slow
