@@ -251,9 +251,9 @@ class Molecules(OwnData):
         check_unit(charges, lengths, self.unit, "dataset.unit")
 
     def _matrices(self, molecules: list[Molecule], size: int) -> np.ndarray:
-        """Coulomb matrices in atomic units, float32, shape (n, size, size)."""
-        check_fits("dataset.path", f"{len(molecules):,} molecules of {size:,} atoms", 4 * len(molecules) * size**2)
-        X = np.zeros((len(molecules), size, size), np.float32)
+        """Coulomb matrices in atomic units, float64, which energies need, shape (n, size, size)."""
+        check_fits("dataset.path", f"{len(molecules):,} molecules of {size:,} atoms", 8 * len(molecules) * size**2)
+        X = np.zeros((len(molecules), size, size))
         for row, one in zip(X, molecules, strict=True):
             n, positions = len(one), one.positions / (BOHR if self.unit == "angstrom" else 1)
             row[:n, :n] = coulomb_matrices(one.charges[None], positions[None])[0]

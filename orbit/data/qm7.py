@@ -66,7 +66,7 @@ class QM7(FileLoader):
 
     def _load(self, random_state: RandomState) -> Dataset:
         content = self._read()
-        X, y = content["X"].astype(np.float32), content["T"][0].astype(np.float64)
+        X, y = content["X"].astype(np.float64), content["T"][0].astype(np.float64)  # float64, which energies need
         test = content["P"][self.fold].astype(int)
         others = np.delete(content["P"], self.fold, axis=0).astype(int)
         train, folds = others.ravel(), np.repeat(np.arange(len(others)), others.shape[1])

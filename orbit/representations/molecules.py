@@ -1,17 +1,19 @@
 """Representations of molecules, from Coulomb matrices: bags of bonds, and smooth histograms of distances and angles."""
 
-import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.errors import InputError
+from orbit.core.linalg import pivoted_root
 from orbit.core.params import PositiveFloat
 from orbit.registry import register
 from orbit.representations.base import Representation
@@ -33,14 +35,18 @@ _MAX_CHARGE = len(SYMBOLS)
 # that are taken for angstrom the other way round, and of a hydrogen from its neighbour above the last one.
 _LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS, _MOST_OF_HYDROGEN = 0.65, 0.95, 1.75
 
-# The many-body representation, in angstrom: centres and widths of inverse distances and of mean distances, number of
-# angular functions and weight of angles, chosen on training molecules of QM7, fold 0.
+# The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, weight of triples
+# against pairs, numbers of each kind among which landmarks are chosen, and the most of a kernel value of these that
+# the landmarks may miss. Chosen on training molecules of QM7, fold 0, by errors on others of them.
 _IN_ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
-_INVERSE_DISTANCES, _INVERSE_WIDTH = np.linspace(0.1, 1.4, 53), 0.03
-_SHORTEST, _MEAN_DISTANCES, _MEAN_WIDTH = 0.8, 8, 0.5
-_ANGULAR, _ANGLE_WEIGHT = 4, 0.7
+_PAIR_WIDTH, _TRIPLE_WIDTHS, _TRIPLE_WEIGHT = 0.042, (1.0, 0.56, 0.6), 2.0
+_SAMPLE, _MISSING = 1000, 0.05
 # Entries of an array (molecules, atoms, atoms, atoms): molecules are processed in blocks of at most this size.
-_BLOCK = 2**19
+_BLOCK = 2**22
+
+#: Molecules, numbers t and weights of the pairs or triples of atoms, by their elements.
+_Terms = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]
+_Samples = dict[tuple[int, ...], np.ndarray]
 
 
 def check_unit(charges: np.ndarray, lengths: np.ndarray, unit: str, key: str) -> None:
@@ -195,16 +201,20 @@ class BagOfBonds(_Molecules):
 @register("representation", "many_body")
 @dataclass(eq=False, repr=False)
 class ManyBody(_Molecules):
-    """Smooth histograms of the elements, distances and angles in a molecule, after Huo and Rupp (2022).
+    """Numbers of atoms, and smooth distributions of the pairs and triples of atoms in a molecule.
 
     Three parts are concatenated. Lengths are in angstrom, and f(r) = (1 + cos(pi r / cutoff)) / 2 up to the cutoff:
 
     - for each element, the number of its atoms;
-    - for each pair of elements, sums over their pairs of atoms of f(r) / r^2 exp(-(1/r - c)^2 / (2 0.03^2)), where r is
-      the distance and c one of 53 values from 0.1 to 1.4;
-    - for each element of a central atom and each pair of elements of two others, at distances r and r' from it and with
-      an angle t between them, sums of 0.7 f(r) f(r') / (r r') exp(-((r + r') / 2 - c)^2 / (2 0.5^2)) cos(m t), for
-      m from 0 to 3 and eight values c from 0.8 to 0.95 ``angle_cutoff``.
+    - for each pair of elements, the sum over their pairs of atoms of f(r) / r^2 phi(t), where r is the distance and
+      t = (1/r) / 0.042;
+    - for each element of a central atom and each pair of elements of two others, at distances r and r' from it, u from
+      each other and with an angle a between them, the sum of 2 f(r) f(r') / (r r' u) phi(t), where
+      t = (r + r', 2 |r - r'|, a) / (1, 0.56, 0.6).
+
+    phi are Nyström features of the Gaussian kernel k(t, t') = exp(-|t - t'|^2 / 2), so that the inner product of the
+    parts of two molecules is the sum of k over all combinations of their pairs, or triples, of the same elements, times
+    the weights. Landmarks are chosen for each pair and triple of elements among those of the training molecules.
 
     They depend neither on the order of the atoms nor on position, orientation or reflection of the molecule. With the
     Gaussian kernel they have the smallest error of all rows of ``experiment=qm7``.
@@ -222,8 +232,9 @@ class ManyBody(_Molecules):
     ----------
     elements_ : int array
         Nuclear charges of the training molecules, in ascending order.
-    pairs_, triples_ : list of tuple of int
-        Pairs, and triples with the central element first, that a training molecule has, in the order of the columns.
+    pairs_, triples_ : dict of tuple of int to (array of shape (m, d), array of shape (m, m))
+        Landmarks t of each pair, and each triple with the central element first, that a training molecule has, in the
+        order of the columns, and the matrix L with phi(t) = L k(landmarks, t).
 
     Raises
     ------
@@ -235,16 +246,22 @@ class ManyBody(_Molecules):
     -----
     If a molecule has elements, or pairs or triples of them, that no training molecule has: those are left out.
 
+    References
+    ----------
+    Huo and Rupp, "Unified Representation of Molecules and Crystals for Machine Learning", 2022, for distributions of
+    pairs and triples by elements.
+    Axilrod and Teller, "Interaction of the van der Waals Type Between Three Atoms", 1943, for triples weighted by all
+    three distances.
+
     Examples
     --------
     >>> import numpy as np
-    >>> from orbit.representations import ManyBody
     >>> water = np.array([[73.52, 8.36, 8.36], [8.36, 0.5, 0.66], [8.36, 0.66, 0.5]])
     >>> many_body = ManyBody(unit="angstrom").fit(water[None])
-    >>> many_body.pairs_, many_body.triples_
+    >>> list(many_body.pairs_), list(many_body.triples_)
     ([(1, 1), (1, 8)], [(1, 1, 8), (8, 1, 1)])
-    >>> many_body.transform(water[None]).shape
-    (1, 172)
+    >>> many_body.transform(water[None]).round(2)
+    array([[2.  , 1.  , 0.37, 2.05, 1.71, 1.08]])
     """
 
     unit: Literal["bohr", "angstrom"] = "bohr"
@@ -256,72 +273,65 @@ class ManyBody(_Molecules):
         check_unit(charges, self._lengths(X, charges), self.unit, "representation.unit")
         found = np.unique(charges[charges > 0])
         self.elements_ = found if len(found) else np.array([1])  # molecules without atoms keep one column of zeros
-        counts = self._counts(charges)
-        z = self.elements_.tolist()
-        pairs = itertools.combinations_with_replacement(z, 2)
-        self.pairs_ = [pair for pair in pairs if self._occurs(pair, counts)]
-        triples = ((c, *pair) for c in z for pair in itertools.combinations_with_replacement(z, 2))
-        self.triples_ = [triple for triple in triples if self._occurs(triple, counts)]
+        samples: tuple[_Samples, _Samples] = ({}, {})
+        for block in self._blocks(X[np.random.default_rng(0).permutation(len(X))]):
+            for sample, terms in zip(samples, self._terms(block), strict=True):
+                _extend(sample, terms)
+        self.pairs_, self.triples_ = ({kind: _root(sample[kind]) for kind in sorted(sample)} for sample in samples)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        atoms = X.shape[1]
-        step = max(1, _BLOCK // atoms**3)
-        blocks = [self._columns(X[start : start + step]) for start in range(0, len(X), step)]
-        if unknown := sum(block[1] for block in blocks):
+        columns, unknown = zip(*map(self._columns, self._blocks(X)), strict=True)
+        if count := sum(unknown):
             warnings.warn(
-                f"representation=many_body: {unknown} of {len(X)} molecules have elements, or pairs or triples of "
+                f"representation=many_body: {count} of {len(X)} molecules have elements, or pairs or triples of "
                 f"elements, that no training molecule has{self._new_elements(X, self.elements_)}; those are left out",
                 stacklevel=2,
             )
-        return np.concatenate([block[0] for block in blocks])
+        return np.concatenate(columns)
+
+    def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
+        return np.array_split(X, -(-len(X) * X.shape[1] ** 3 // _BLOCK))
 
     def _columns(self, X: np.ndarray) -> tuple[np.ndarray, int]:
         """All columns for some molecules, and how many of them have what no training molecule has."""
         charges = self._charges(X)
-        species = np.where(np.isin(charges, self.elements_), np.searchsorted(self.elements_, charges), -1)
-        unknown = ((charges > 0) & (species < 0)).any(1)
-        distances = self._lengths(X, charges) * _IN_ANGSTROM[self.unit]
-        distances[(species < 0)[:, :, None] | (species < 0)[:, None]] = np.inf
-        pairs, unknown_pairs = self._pair_sums(species, distances)
-        triples, unknown_triples = self._triple_sums(species, distances)
-        columns = [self._counts(charges), pairs, _ANGLE_WEIGHT * triples]
-        return np.concatenate(columns, axis=1).astype(X.dtype), int((unknown | unknown_pairs | unknown_triples).sum())
+        unknown: np.ndarray = np.any(~np.isin(charges, [0, *self.elements_]), axis=1)
+        columns = [np.stack([(charges == z).sum(1) for z in self.elements_], axis=1)]
+        for known, terms in zip((self.pairs_, self.triples_), self._terms(X), strict=True):
+            sums = {kind: np.zeros((len(X), len(landmarks))) for kind, (landmarks, _) in known.items()}
+            for kind, (molecule, t, weights) in terms.items():
+                if kind in known:
+                    sums[kind] = _sums(molecule, t.astype(X.dtype), weights, len(X), *known[kind])
+                else:
+                    unknown[molecule] = True
+            columns += sums.values()
+        return np.concatenate(columns, axis=1).astype(X.dtype), int(unknown.sum())
 
-    def _pair_sums(self, species: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The columns of pairs, shape (n, columns), and the molecules with pairs that no training molecule has."""
-        i, j = np.triu_indices(species.shape[1], 1)
+    def _terms(self, X: np.ndarray) -> tuple[_Terms, _Terms]:
+        """The pairs and the triples of the atoms of some molecules."""
+        charges = self._charges(X)
+        distances = self._lengths(X, charges) * _IN_ANGSTROM[self.unit]
+        i, j = np.triu_indices(X.shape[1], 1)
+        return self._pairs(charges, distances, i, j), self._triples(charges, distances, i, j)
+
+    def _pairs(self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray) -> _Terms:
         molecule, pair = np.nonzero(distances[:, i, j] < self.cutoff)
         i, j = i[pair], j[pair]
         r = distances[molecule, i, j]
-        values = _bumps(1 / r, _INVERSE_DISTANCES, _INVERSE_WIDTH) * (_falloff(r, self.cutoff) / r**2)[:, None]
-        kinds = self._kinds(self.pairs_, np.sort([species[molecule, i], species[molecule, j]], axis=0))
-        return _sums(values, molecule, kinds, len(species), len(self.pairs_))
+        elements = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
+        return _by_elements(elements, molecule, 1 / r[:, None] / _PAIR_WIDTH, _falloff(r, self.cutoff) / r**2)
 
-    def _triple_sums(self, species: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The columns of triples, not weighted, and the molecules with triples that no training molecule has."""
-        i, j = np.triu_indices(species.shape[1], 1)
+    def _triples(self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray) -> _Terms:
         near = distances < self.angle_cutoff
         molecule, centre, pair = np.nonzero(near[:, :, i] & near[:, :, j])
         i, j = i[pair], j[pair]
-        r, s = distances[molecule, centre, i], distances[molecule, centre, j]
-        cosine = (r**2 + s**2 - distances[molecule, i, j] ** 2) / (2 * r * s)
-        angle = np.arccos(np.clip(cosine, -1, 1))  # a matrix without positions in space may exceed one
-        means = np.linspace(_SHORTEST, 0.95 * self.angle_cutoff, _MEAN_DISTANCES)
-        radial = _bumps((r + s) / 2, means, _MEAN_WIDTH)
-        radial *= (_falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s))[:, None]
-        values = radial[:, :, None] * np.cos(angle[:, None] * np.arange(_ANGULAR))[:, None]
-        others = np.sort([species[molecule, i], species[molecule, j]], axis=0)
-        kinds = self._kinds(self.triples_, np.stack([species[molecule, centre], *others]))
-        return _sums(
-            values.reshape(len(r), _MEAN_DISTANCES * _ANGULAR), molecule, kinds, len(species), len(self.triples_)
-        )
-
-    def _kinds(self, known: Sequence[tuple[int, ...]], species: np.ndarray) -> np.ndarray:
-        """The position of each column of ``species`` among the known tuples of charges, -1 if it is none of them."""
-        table = np.full((len(self.elements_),) * len(species), -1)
-        for kind, charges in enumerate(known):
-            table[tuple(np.searchsorted(self.elements_, charges))] = kind
-        return table[tuple(species)]
+        r, s, u = distances[molecule, centre, i], distances[molecule, centre, j], distances[molecule, i, j]
+        # a matrix without positions in space may exceed one
+        angle = np.arccos(np.clip((r**2 + s**2 - u**2) / (2 * r * s), -1, 1))
+        t = np.stack([r + s, 2 * abs(r - s), angle], axis=1) / _TRIPLE_WIDTHS
+        weights = _TRIPLE_WEIGHT * _falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s * u)
+        others = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
+        return _by_elements(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
 
     def _lengths(self, X: np.ndarray, charges: np.ndarray) -> np.ndarray:
         """Distances in ``unit``, shape (n, atoms, atoms); infinite on the diagonal and where there is no atom."""
@@ -330,33 +340,42 @@ class ManyBody(_Molecules):
         is_pair = (products > 0) & (X > 0)
         return np.divide(products, X, out=np.full(X.shape, np.inf), where=is_pair)
 
-    def _counts(self, charges: np.ndarray) -> np.ndarray:
-        """Atoms of each element, shape (n, elements)."""
-        return np.stack([(charges == z).sum(1) for z in self.elements_], axis=1)
-
-    def _occurs(self, charges: tuple[int, ...], counts: np.ndarray) -> bool:
-        """Whether some molecule has atoms of these charges, given its number of atoms of each element."""
-        needed = [charges.count(z) for z in self.elements_.tolist()]
-        return bool((counts >= needed).all(1).any())
-
 
 def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:
     """One at distance zero, zero at the cutoff."""
     return (1 + np.cos(np.pi * r / cutoff)) / 2
 
 
-def _bumps(values: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray:
-    """Gaussian functions of each value, shape (values, centres)."""
-    return np.exp(-0.5 * ((values[:, None] - centres) / width) ** 2)
+def _by_elements(elements: np.ndarray, molecule: np.ndarray, t: np.ndarray, weights: np.ndarray) -> _Terms:
+    """Molecules, numbers t and weights of the terms of each column of ``elements``."""
+    code = np.ravel_multi_index(tuple(elements), (_MAX_CHARGE + 1,) * len(elements))
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    parts = np.split(order, starts[1:]) if len(order) else []
+    return {tuple(elements[:, part[0]].tolist()): (molecule[part], t[part], weights[part]) for part in parts}
+
+
+def _extend(sample: _Samples, terms: _Terms) -> None:
+    """Add numbers t to the sample of each kind, in even steps, until it has enough."""
+    for kind, (_, t, _) in terms.items():
+        held = sample.setdefault(kind, np.empty((0, t.shape[1])))
+        if (missing := _SAMPLE - len(held)) > 0:
+            chosen = np.linspace(0, len(t) - 1, min(missing, len(t))).astype(int)
+            sample[kind] = np.concatenate([held, t[chosen]])
+
+
+def _root(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Landmarks among a sample of t, and the matrix that makes features of their kernel values."""
+    K = np.exp(-0.5 * cdist(sample, sample, "sqeuclidean"))
+    chosen, root = pivoted_root(K, precision=2 * _MISSING / np.sqrt(len(K)))
+    return sample[chosen], root
 
 
 def _sums(
-    values: np.ndarray, molecule: np.ndarray, kinds: np.ndarray, n: int, n_kinds: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of rows by molecule and kind, shape (n, n_kinds * columns), and the molecules with rows of no known kind."""
-    known = kinds >= 0
-    unknown = np.zeros(n, bool)
-    unknown[molecule[~known]] = True
-    rows = molecule[known] * n_kinds + kinds[known]
-    which = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n * n_kinds, len(rows)))
-    return (which @ values[known]).reshape(n, n_kinds * values.shape[1]), unknown
+    molecule: np.ndarray, t: np.ndarray, weights: np.ndarray, n: int, landmarks: np.ndarray, root: np.ndarray
+) -> np.ndarray:
+    """Sums of the weighted features of terms by molecule, shape (n, len(landmarks))."""
+    points, anchors = torch.from_numpy(t), torch.from_numpy(landmarks.astype(t.dtype))
+    values = torch.cdist(points, anchors, compute_mode="donot_use_mm_for_euclid_dist").square_().mul_(-0.5).exp_()
+    by_molecule = sparse.csr_array((weights, (molecule, np.arange(len(t)))), shape=(n, len(t)))
+    return (by_molecule @ values.numpy()) @ root.T
