@@ -35,11 +35,11 @@ _MAX_CHARGE = len(SYMBOLS)
 # that are taken for angstrom the other way round, and of a hydrogen from its neighbour above the last one.
 _LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS, _MOST_OF_HYDROGEN = 0.65, 0.95, 1.75
 
-# The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, weight of triples
-# against pairs, numbers of each kind among which landmarks are chosen, and the most of a kernel value of these that
-# the landmarks may miss. Chosen on training molecules of QM7, fold 0, by errors on others of them.
+# The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, numbers of each
+# kind among which landmarks are chosen, and the most of a kernel value of these that the landmarks may miss. Chosen on
+# training molecules of QM7, fold 0, by errors on others of them.
 _IN_ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
-_PAIR_WIDTH, _TRIPLE_WIDTHS, _TRIPLE_WEIGHT = 0.042, (1.0, 0.56, 0.6), 2.0
+_PAIR_WIDTH, _TRIPLE_WIDTHS = 0.042, (1.0, 0.56, 0.6)
 _SAMPLE, _MISSING = 1000, 0.05
 # Entries of an array (molecules, atoms, atoms, atoms): molecules are processed in blocks of at most this size.
 _BLOCK = 2**22
@@ -209,7 +209,7 @@ class ManyBody(_Molecules):
     - for each pair of elements, the sum over their pairs of atoms of f(r) / r^2 phi(t), where r is the distance and
       t = (1/r) / 0.042;
     - for each element of a central atom and each pair of elements of two others, at distances r and r' from it, u from
-      each other and with an angle a between them, the sum of 2 f(r) f(r') / (r r' u) phi(t), where
+      each other and with an angle a between them, the sum of f(r) f(r') / (r r' u) phi(t), where
       t = (r + r', 2 |r - r'|, a) / (1, 0.56, 0.6).
 
     phi are Nyström features of the Gaussian kernel k(t, t') = exp(-|t - t'|^2 / 2), so that the inner product of the
@@ -261,7 +261,7 @@ class ManyBody(_Molecules):
     >>> list(many_body.pairs_), list(many_body.triples_)
     ([(1, 1), (1, 8)], [(1, 1, 8), (8, 1, 1)])
     >>> many_body.transform(water[None]).round(2)
-    array([[2.  , 1.  , 0.37, 2.05, 1.71, 1.08]])
+    array([[2.  , 1.  , 0.37, 2.05, 0.86, 0.54]])
     """
 
     unit: Literal["bohr", "angstrom"] = "bohr"
@@ -329,7 +329,7 @@ class ManyBody(_Molecules):
         # a matrix without positions in space may exceed one
         angle = np.arccos(np.clip((r**2 + s**2 - u**2) / (2 * r * s), -1, 1))
         t = np.stack([r + s, 2 * abs(r - s), angle], axis=1) / _TRIPLE_WIDTHS
-        weights = _TRIPLE_WEIGHT * _falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s * u)
+        weights = _falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s * u)
         others = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
         return _by_elements(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
 

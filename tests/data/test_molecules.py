@@ -251,7 +251,7 @@ def test_many_body_of_larger_molecules_and_new_elements(tmp_path):
     loader = Molecules(str(tmp_path / "a.extxyz"), target="heat")
     data = loader.load(0)
     fitted = ManyBody().fit(data.X_train)
-    padded = np.zeros((len(data.X_test), 30, 30), np.float32)
+    padded = np.zeros((len(data.X_test), 30, 30))
     padded[:, :12, :12] = data.X_test
     np.testing.assert_allclose(fitted.transform(padded), fitted.transform(data.X_test), rtol=1e-6)
     ase.io.write(tmp_path / "new.xyz", molecule("SiH3"))

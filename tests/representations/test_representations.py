@@ -360,7 +360,7 @@ def many_body_by_loops(charges, positions, fitted, cutoff=6.0, angle_cutoff=4.0)
                 if charges[i] == centre and sorted(charges[[j, k]]) == others:
                     a, b = vector(i, j), vector(i, k)
                     r, s = np.linalg.norm(a), np.linalg.norm(b)
-                    weight = 2 * falloff(r, angle_cutoff) * falloff(s, angle_cutoff) / (r * s * np.linalg.norm(a - b))
+                    weight = falloff(r, angle_cutoff) * falloff(s, angle_cutoff) / (r * s * np.linalg.norm(a - b))
                     angle = math.acos(np.clip(a @ b / (r * s), -1, 1))
                     total += weight * features(landmarks, root, [r + s, 2 * abs(r - s) / 0.56, angle / 0.6])
         columns.append(total)
