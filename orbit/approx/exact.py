@@ -11,11 +11,13 @@ from torch import Tensor
 
 from orbit.approx.base import FeatureMap
 from orbit.core.linalg import pivoted_root
+from orbit.core.lru import Lru
 from orbit.core.random import RandomState
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, flatten
 from orbit.engine.memory import slices
+from orbit.engine.strategy import Task
 from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues
 from orbit.orbits import Orbit
@@ -27,6 +29,9 @@ from orbit.solvers.structure import GramStructure
 # points along the orbit again, and blocks narrower than a tile cost more than they save. Wide ones take memory.
 _SYMMETRIC_BLOCKS = 4
 NARROWEST_BLOCK, _WIDEST_BLOCK = 512, 4096
+
+# Share of the memory of the engine that the encoded orbits of all points may take.
+_ENCODED_SHARE = 1 / 2
 
 # Rounding error of |psi(x)|^2 for a training point, as a share of its kernel value with itself.
 _RESIDUAL_ROUNDING = 1e-9
@@ -146,6 +151,7 @@ class Exact(FeatureMap):
     def _set_points(self, X: np.ndarray) -> None:
         """Keep the training points, and drop the coordinates of an earlier fit, to others."""
         self.X_fit_, self.structure_ = X, GramStructure(len(X), bool(self.residual)) if self.precomputed else None
+        self._encoded = Lru[np.dtype, np.ndarray](most=1)
         for name in {"pivots_", "normalization_"} & set(vars(self)):
             delattr(self, name)
 
@@ -177,7 +183,7 @@ class Exact(FeatureMap):
 
     def _with_training_points(self, X: np.ndarray) -> np.ndarray:
         Z = self.X_fit_.astype(X.dtype, copy=False)
-        return self._gram(X, X, "kernel matrix") if np.array_equal(X, Z) else self._gram(X, Z, "features")
+        return self._gram(Z, Z, "kernel matrix") if np.array_equal(X, Z) else self._gram(X, Z, "features")
 
     def diagonal(self, X) -> np.ndarray:
         """k_{q,G}(x, x), shape ``(n,)``, in the engine's precision, for points of shape ``(n, *shape)``."""
@@ -221,24 +227,53 @@ class Exact(FeatureMap):
     def _gram(self, X: np.ndarray, Z: np.ndarray, description: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
         symmetric = Z is X
+        encoded_Z = self._encoded_orbit(Z)
+        encoded_X = encoded_Z if symmetric else self._encoded_orbit(X)
         # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles; and a block of columns
         bytes_per_row = (10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ + len(X)) * Z.itemsize
         width = max(NARROWEST_BLOCK, min(-(-len(Z) // _SYMMETRIC_BLOCKS), _WIDEST_BLOCK)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
-            columns = self._orbit_columns(Z[batch])
-            task = self._task(columns, X[rows], description=description)
-            out[rows, batch], self.route_ = self.engine_.average(task)
+            columns = self._orbit_columns(Z[batch], None if encoded_Z is None else encoded_Z[:, batch])
+            out[rows, batch] = self._orbit_sums(columns, X[rows], encoded_X, description)
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
                 out[batch, batch] = (out[batch, batch] + out[batch, batch].T) / 2
         return out
 
-    def _orbit_columns(self, Z: np.ndarray) -> OrbitColumns:
+    def _encoded_orbit(self, X: np.ndarray) -> np.ndarray | None:
+        """The encoded orbit of all points, shape (r, n, d); None without encoder, or if it takes too much memory.
+
+        Encodings of the training points are kept for predictions.
+        """
+        nbytes = len(self.orbit_.weights_) * len(X) * self.encoder_.n_outputs_ * X.itemsize
+        if self.encoder_.is_identity or nbytes > self.engine_.budget * _ENCODED_SHARE:
+            return None
+        if X is not self.X_fit_:
+            return self.engine_.orbit_points(self.orbit_, X, self.encode)
+        return self._encoded.get(X.dtype, lambda: self.engine_.orbit_points(self.orbit_, X, self.encode))
+
+    def _orbit_sums(
+        self, columns: OrbitColumns, X: np.ndarray, encoded: np.ndarray | None, description: str
+    ) -> np.ndarray:
+        """sum_i v_i columns(g_i x) for points x, of which ``encoded`` begins with the encoded orbits."""
+        if encoded is None:
+            sums, self.route_ = self.engine_.average(self._task(columns, X, description=description))
+            return sums
+        total = np.zeros((len(X), columns.width), X.dtype)
+        for weight, points in zip(self.orbit_.weights_, encoded[:, : len(X)], strict=True):
+            task = Task(columns, Orbit().fit(points), points, label=self.label(), description=description)
+            sums, self.route_ = self.engine_.average(task)
+            sums *= weight
+            total += sums
+        return total
+
+    def _orbit_columns(self, Z: np.ndarray, encoded: np.ndarray | None) -> OrbitColumns:
         if self._has_single_sum():
             moved, weights = Z.reshape(1, len(Z), -1), np.ones(1)
         else:
-            moved, weights = self.engine_.orbit_points(self.orbit_, Z, self.encode), self.orbit_.weights_
+            weights = self.orbit_.weights_
+            moved = self.engine_.orbit_points(self.orbit_, Z, self.encode) if encoded is None else encoded
         columns = self.kernel_.against(self.engine_.tensor(moved.reshape(-1, moved.shape[2]), Z.dtype))
         if isinstance(columns, ProjectedKernelValues):
             return ProjectedOrbitColumns(columns, weights, len(Z))

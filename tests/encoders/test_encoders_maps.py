@@ -45,8 +45,10 @@ def encoded_kernel(feature_map, X, Z):
     return total
 
 
+@pytest.mark.parametrize("share", [0, 1])
 @pytest.mark.parametrize("encoder", [PATCHES, Gradients()], ids=repr)
-def test_exact_is_the_kernel_of_encoded_orbit_points(encoder, images):
+def test_exact_is_the_kernel_of_encoded_orbit_points(encoder, share, images, monkeypatch):
+    monkeypatch.setattr("orbit.approx.exact._ENCODED_SHARE", share)
     exact = Exact(Gaussian(0.5), turns(), encoder=encoder, random_state=0).fit(images)
     expected = encoded_kernel(exact, images, images)
     np.testing.assert_allclose(exact.gram(images), expected, rtol=1e-10)
