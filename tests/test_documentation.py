@@ -169,7 +169,7 @@ def test_the_python_of_a_page_runs(page, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["images", "series", "table", "molecules", "vector_field"])
+@pytest.mark.parametrize("name", ["images", "series", "sounds", "table", "molecules", "vector_field"])
 def test_a_page_of_start_works_from_its_files_to_its_results(name, run, tmp_path):
     page = DOCS / "start" / f"{name}.md"
     names: dict = {"__name__": "page"}
