@@ -95,6 +95,7 @@ def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, 
         runs = _runs(item, kept)
         blocks += _tables(item, runs)
         blocks += next((found for run in runs if (found := _pictures(item, run, folder))), [])
+        blocks += [_choices(item)] if runs and item.chosen_on else []
         blocks += [_provenance(item, run) for run in runs]
         if item.quoted:
             blocks.append(f"The paper quotes from others, not repeated here: {item.quoted}.")
@@ -110,6 +111,15 @@ def _tables(item: Item, runs: Sequence[Gathered]) -> list[str]:
         for part, results in item.shown(run.results).items():
             found.setdefault(part, {})[run.size] = results
     return [part_table(part, by_size) for part, by_size in found.items()]
+
+
+def _choices(item: Item) -> str:
+    """On which data settings were chosen, and of which rows on others."""
+    rows: dict[str, list[str]] = {}
+    for name, data in item.chosen_on.items():
+        rows.setdefault(data, []).append(name)
+    others = [f"of {', '.join(map(repr, names))} on {data}" for data, names in rows.items() if names != [""]]
+    return f"Settings that the paper does not give were chosen on {'; '.join([item.chosen_on[''], *others])}."
 
 
 def _provenance(item: Item, run: Gathered) -> markdown.Markdown:

@@ -50,6 +50,9 @@ class Item:
         What the paper shows, where it is no value of the experiment.
     departures : dict of str to str
         Size -> how it departs from the paper, in one line.
+    chosen_on : dict of str to str
+        Row or curve -> the data on which its settings were chosen, where the paper does not give them; that of ``""``
+        stands for all others.
     quoted : str
         Values that the paper takes from others, which are not repeated here.
     reason : str
@@ -63,6 +66,7 @@ class Item:
     headline: Headline | None = None
     published: str | float = ""
     departures: dict[str, str] = field(default_factory=dict)
+    chosen_on: dict[str, str] = field(default_factory=dict)
     quoted: str = ""
     reason: str = ""
 

@@ -49,6 +49,15 @@ def test_pages_in_docs_are_those_of_the_results_in_docs(tmp_path):
 
 
 @pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
+def test_every_row_says_on_which_data_its_settings_were_chosen(paper):
+    for item in (item for item in paper.items if item.experiment):
+        runs = [KEPT[name] for size in ("small", "middle", "paper") if (name := f"{item.experiment}-{size}") in KEPT]
+        rows = {result.label for run in runs for results in item.shown(run.results).values() for result in results}
+        assert item.chosen_on[""], item.name
+        assert set(item.chosen_on) - {""} <= rows, item.name
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
 def test_items_of_papers_name_experiments_results_and_pictures_that_exist(paper):
     known = set(experiments())
     for item in paper.items:
