@@ -33,6 +33,7 @@ from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, Kernel
 from orbit.kernels.operator_valued import FieldKernel
 from orbit.orbits import Orbit, random_orbit_points
+from orbit.solvers.left_out import are_classes
 from orbit.solvers.structure import GramStructure, Structure, StructuredFeatures
 
 # Number of moved points to which an encoder, and the kernel of its vectors, are fitted.
@@ -229,9 +230,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     ) -> ScaleChoice | EvidenceChoice | None:
         """Set the lengthscale of ``kernel_`` to that of the smallest leave-one-out error or the largest evidence.
 
-        None, and the median, for a lengthscale that is given, and too few points to tell.
+        None for a lengthscale that is given, and the median for classes with most encoders.
         """
-        if (rule := self.kernel_.lengthscale_rule) is None:
+        rule = self.kernel_.lengthscale_rule
+        if rule is None or (rule == "auto" and self.encoder_.median_for_classes and are_classes(np.asarray(y))):
             return None
         engine = clone(self.engine_).set_params(path="auto", progress=False)
         if rule != "auto" and self._has_simple_gram(rule):

@@ -19,15 +19,20 @@ from orbit.orbits import Orbit
 from orbit.registry import available, get
 from orbit.representations import is_symmetric
 
-# Finite groups up to this order are listed; of larger ones, and of permutations by noise, so many elements are drawn.
-_LISTED = 128
+# Finite groups up to this order are listed. Of larger ones, and of permutations by noise, so many elements are drawn,
+# and fewer of larger ones if moved points are encoded: permutations of pixels took half the time of patches.
+_LISTED, _ENCODED = 128, 32
 
 # Widths of q that are tried, as multiples of the default one.
 _WIDTHS = (0.5, 2.0)
 
 
-def candidates(X: np.ndarray, groups: Iterable[Group] | None = None, widths: bool = True) -> list[Orbit]:
+def candidates(
+    X: np.ndarray, groups: Iterable[Group] | None = None, widths: bool = True, encoded: bool = False
+) -> list[Orbit]:
     """The orbits of every group that acts on points (n, *shape), with its q and several widths of each.
+
+    ``encoded`` says whether moved points are encoded, which costs more for each element.
 
     >>> sorted({orbit.group.name for orbit in candidates(np.zeros((1, 3)))})
     ['amplitude', 'cyclic', 'offset', 'orthogonal', 'permutation', 'reflection', 'time_warp']
@@ -37,7 +42,7 @@ def candidates(X: np.ndarray, groups: Iterable[Group] | None = None, widths: boo
         classes: list[Any] = [get("group", name) for name in available("group")]
         compared = [cls for cls in classes if axes in cls.compared_on]
         groups = [group for cls in compared for group in cls.variants(shape) if _takes(group, shape)]
-    orbits = [_orbit(group, None, shape) for group in groups]
+    orbits = [_orbit(group, None, shape, _ENCODED if encoded else _LISTED) for group in groups]
     if axes == 0:
         orbits += [_orbit(group, q, shape) for group in groups for q in _of_unordered(group, X)]
     if not widths:
@@ -74,7 +79,7 @@ def _takes(part: Group | Encoder, shape: tuple[int, ...]) -> bool:
     return True
 
 
-def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...]) -> Orbit:
+def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...], drawn: int = _LISTED) -> Orbit:
     """The orbit of a group on points of a shape; small finite groups are listed, of large ones elements are drawn.
 
     Of elements that depend on the point many are drawn: no rule for them is better than chance.
@@ -84,7 +89,7 @@ def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...]) -> Orbi
     order = group.for_shape(shape).order
     if q is not None or order is None or order <= group.default_size:
         return Orbit(group, q)
-    return Orbit(group, q, order) if order <= _LISTED else Orbit(group, q, _LISTED, "qmc")
+    return Orbit(group, q, order) if order <= _LISTED else Orbit(group, q, drawn, "qmc")
 
 
 def scaled(orbit: Orbit, shape: tuple[int, ...], factor: float, only: int | None = None) -> Orbit | None:

@@ -88,7 +88,8 @@ def discover(
     points = sampled(X, y, task, clusters, encoder, max_points, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about settings that nobody has chosen
-        tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in candidates(points.X, groups, refine)]
+        orbits = candidates(points.X, groups, refine, encoded=not points.encoder.is_identity)
+        tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in orbits]
         if groups is None and points.encoder.is_identity:
             tried += [(Orbit(), encoder) for encoder in invariant_encoders(points.X.shape[1:])]
         trials = points.trials([(Orbit(), None)], MULTIPLES)

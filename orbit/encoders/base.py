@@ -29,6 +29,9 @@ class Encoder(Component):
     ----------
     is_identity : bool
         Whether the vector of a point is the point itself, flattened.
+    median_for_classes : bool
+        Whether ``kernel.lengthscale=auto`` is the median distance of the vectors if targets are class labels. For
+        features that are pooled or normalised no multiple of it classified better (docs/results/discover.md).
     shape_in_ : tuple of int
         Shape of a point.
     n_outputs_ : int
@@ -36,6 +39,7 @@ class Encoder(Component):
     """
 
     is_identity: ClassVar[bool] = False
+    median_for_classes: ClassVar[bool] = True
 
     shape_in_: tuple[int, ...]
     n_outputs_: int
@@ -138,6 +142,7 @@ class NoEncoder(Encoder):
     tensor([[0., 1., 2., 3.]])
     """
 
+    median_for_classes = False
     is_identity = True
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:

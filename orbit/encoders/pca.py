@@ -47,6 +47,8 @@ class PrincipalComponents(Encoder):
     torch.Size([20, 5])
     """
 
+    median_for_classes = False
+
     def __init__(self, n_components: PositiveInt = 256) -> None:
         self.n_components = n_components
 

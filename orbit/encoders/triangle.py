@@ -35,6 +35,8 @@ class UpperTriangle(Encoder):
     tensor([[1., 4., 5.]], dtype=torch.float64)
     """
 
+    median_for_classes = False
+
     def __init__(self, keeps: Literal["l2", "l1", "triangle"] = "l2") -> None:
         self.keeps = keeps
 

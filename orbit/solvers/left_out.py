@@ -126,6 +126,16 @@ def left_out_predictions(
     return LeftOut(rows, targets, predicted, regularization, of_classes)
 
 
+def are_classes(y: np.ndarray) -> bool:
+    """Whether targets are class labels: strings, booleans and integers of at most 100 values.
+
+    >>> are_classes(np.array([0, 1])), are_classes(np.array([0.0, 1.0]))
+    (True, False)
+    """
+    is_number = y.dtype.kind == "f" or (y.dtype.kind in "iu" and len(np.unique(y)) > _MOST_CLASSES)
+    return not is_number and y.ndim == 1
+
+
 def encoded_targets(y: np.ndarray, task: str | None = None, together: bool = False) -> tuple[np.ndarray, bool]:
     """Targets as columns whose variances sum to 1, shape (n, p), and whether they are class labels.
 
@@ -135,10 +145,7 @@ def encoded_targets(y: np.ndarray, task: str | None = None, together: bool = Fal
     (array([[1.41421356, 0.        ],
            [0.        , 1.41421356]]), True)
     """
-    if task is None:
-        is_number = y.dtype.kind == "f" or (y.dtype.kind in "iu" and len(np.unique(y)) > _MOST_CLASSES)
-        task = "regression" if is_number or y.ndim > 1 else "classification"
-    of_classes = task == "classification"
+    of_classes = are_classes(y) if task is None else task == "classification"
     Y = (y[:, None] == np.unique(y)).astype(np.float64) if of_classes else y.reshape(len(y), -1).astype(np.float64)
     variances = Y.var(0)
     if of_classes or together:

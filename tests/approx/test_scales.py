@@ -18,6 +18,7 @@ from orbit import (
     Rotation,
 )
 from orbit.approx.scales import sample_size
+from orbit.encoders import Gradients, PrincipalComponents
 from orbit.solvers.left_out import encoded_targets, left_out
 
 
@@ -76,6 +77,17 @@ def test_without_targets_and_without_signal_it_is_the_median(rng):
     assert constant.kernel_.lengthscale_ == median
     assert constant.chosen_scale_.multiple == 1
     assert Nystrom(Gaussian("auto")).fit(X[:1], np.ones(1)).kernel_.lengthscale_ == 1.0
+
+
+def test_with_an_encoder_it_is_the_median_for_classes_and_chosen_for_numbers(rng):
+    X, pooled = rng.random((60, 8, 8)), Nystrom(Gaussian("auto"), encoder=Gradients(), random_state=0)
+    labels = X[:, 0, 0] > 0.5
+    median = pooled.fit(X).kernel_.lengthscale_
+    assert pooled.fit(X, labels).kernel_.lengthscale_ == median
+    assert pooled.fit(X, labels).chosen_scale_ is None
+    assert pooled.fit(X, X[:, 0, 0]).chosen_scale_ is not None
+    components = Nystrom(Gaussian("auto"), encoder=PrincipalComponents(8), random_state=0)
+    assert components.fit(X, labels).chosen_scale_ is not None
 
 
 def test_clusters_are_left_out_together(rng):
