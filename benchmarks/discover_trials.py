@@ -4,7 +4,7 @@
         [--seeds 5] [--shuffled 200] [--only NAME ...]
 
 DATA_FOLDER has the folders ``mnist``, ``qm7`` and ``spoken_digits`` of the data sets of those names. Textures are gray
-images, ``X`` of shape (n, 64, 64) and labels ``y``. Prints Markdown.
+images, ``X`` of shape (n, 64, 64) and labels ``y``. Series need the package aeon. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def waves(seed: int) -> Points:
     rng = np.random.default_rng(seed)
     y, time = rng.integers(2, size=200), np.arange(32)
     shapes = np.where(y[:, None] == 1, np.sin(time), np.sign(np.sin(time / 2)))
-    return np.stack([np.roll(each, rng.integers(32)) for each in shapes]) + rng.normal(size=(200, 32)), y
+    return shifted(shapes, rng) + rng.normal(size=(200, 32)), y
 
 
 def codes(seed: int) -> Points:
@@ -75,7 +75,27 @@ def codes(seed: int) -> Points:
     rng = np.random.default_rng(seed)
     y, templates = rng.integers(4, size=200), rng.normal(size=(4, 48))
     X = templates[y] + 1.5 * rng.normal(size=(200, 48))
-    return np.where(rng.random(200)[:, None] < 0.5, X[:, ::-1], X), y
+    return half_backwards(X, rng), y
+
+
+def bundled(name: str, moved: Callable[[np.ndarray, np.random.Generator], np.ndarray]) -> Callable[[int], Points]:
+    """200 random series of a set that aeon bundles, both of its parts, moved."""
+
+    def draw(seed: int) -> Points:
+        data, rng = orbit.build("dataset", "series", bundled=name).load(0), np.random.default_rng(seed)
+        X, y = drawn((np.r_[data.X_train, data.X_test], np.r_[data.y_train, data.y_test]), 200, seed)
+        return moved(X, rng), y
+
+    return draw
+
+
+def shifted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Each series shifted cyclically by a random time."""
+    return np.stack([np.roll(each, rng.integers(len(each))) for each in X])
+
+
+def half_backwards(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.where(rng.random(len(X))[:, None] < 0.5, X[:, ::-1], X)
 
 
 def turned(draw: Callable[[int], Points]) -> Callable[[int], Points]:
@@ -108,6 +128,8 @@ def cases(
         ("spectrograms of digits, 500", "cyclic translation", loaded(orbit.SpokenDigits(root), 500)),
         ("waves from any time on, 200", "cyclic", waves),
         ("codes, half of them backwards, 200", "reflection", codes),
+        ("GunPoint, each shifted, 200", "cyclic", bundled("GunPoint", shifted)),
+        ("ArrowHead, half of them backwards, 200", "reflection", bundled("ArrowHead", half_backwards)),
         ("wine, 150", "identity", table(load_wine())),
         ("diabetes, 150", "identity", table(load_diabetes())),
     ]

@@ -1,7 +1,8 @@
 """A lengthscale chosen by leave-one-out error: multiples of the median, scored by small models.
 
 Of classes the squared error also counts how far scores shrink to the class frequencies, and may prefer a lengthscale
-too small for the best accuracy. So a multiple replaces the median only if fewer points are classified wrongly too.
+too small for the best accuracy. So a multiple replaces the median only if fewer points are classified wrongly too. Of
+numbers absolute errors must fall too, of which a few large ones decide less than of squares.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,9 +31,9 @@ _MULTIPLES = 2.0 ** np.arange(-4, 7.25, 0.5)
 _STEPS = 4, 2, 1
 _OF_MEDIAN = 8
 
-# Of classes a multiple is taken for better than the median if smoothed errors of classification, logistic functions of
-# margins with this slope, fall by so many standard errors. Both constants were chosen by test errors, and confirmed on
-# other seeds (docs/results/discover.md).
+# A multiple is taken for better than the median if errors fall by so many standard errors. Those of classification are
+# smoothed, logistic functions of margins with this slope. Both constants were chosen by test errors of classes, and
+# confirmed on other seeds (docs/results/discover.md).
 _CLEAR, _SLOPE = 1.75, 8.0
 
 # Points and landmarks of a small model, rows of a tile. Operations of its kernel values, which take about a second on
@@ -101,7 +102,7 @@ def choose_lengthscale(
 ) -> ScaleChoice:
     """The multiple of a kernel's lengthscale with the smallest leave-one-out error, or the largest evidence.
 
-    Of classes it is 1 unless it also classifies more points rightly than 1, by more than chance.
+    It is 1 unless absolute errors, or points classified wrongly, are fewer than with 1 by more than chance.
 
     Parameters
     ----------
@@ -120,9 +121,9 @@ def choose_lengthscale(
                     errors[i] = -_evidence(psi, targets)
                     continue
                 predicted, _ = left_out(psi, targets, clusters)
-                errors[i] = np.square(predicted - targets).sum(1).mean()
-                if of_classes:
-                    wrong[i] = _smoothed_errors(predicted, targets)
+                squared = np.square(predicted - targets).sum(1)
+                errors[i] = squared.mean()
+                wrong[i] = _smoothed_errors(predicted, targets) if of_classes else np.sqrt(squared)
         allowed = _better(wrong, clusters) if wrong else range(len(errors))
         best = min(allowed, key=lambda i: (errors[i], abs(i - _OF_MEDIAN)))
         tried = [i for i in (best - finer, best + finer) if 0 <= i < len(errors)]
@@ -132,11 +133,11 @@ def choose_lengthscale(
 
 
 def _better(wrong: dict[int, np.ndarray], clusters: np.ndarray | None) -> list[int]:
-    """The median, and multiples with fewer errors than it by more than chance, for independent clusters of points."""
+    """The median, and multiples whose errors are smaller by more than chance, for independent clusters of points."""
     n = len(wrong[_OF_MEDIAN])
     numbers = np.arange(n) if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    fewer = {i: np.bincount(numbers, wrong[_OF_MEDIAN] - each) for i, each in wrong.items()}
-    clear = [i for i, each in fewer.items() if each.sum() > _CLEAR * np.sqrt(len(each)) * each.std()]
+    falls = {i: np.bincount(numbers, wrong[_OF_MEDIAN] - each) for i, each in wrong.items()}
+    clear = [i for i, each in falls.items() if each.sum() > _CLEAR * np.sqrt(len(each)) * each.std()]
     return [_OF_MEDIAN, *clear]
 
 

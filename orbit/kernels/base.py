@@ -244,9 +244,8 @@ class LengthscaleKernel(Kernel):
         if the kernel is part of a feature map that is fitted to points and targets;
         otherwise they are the median. ``auto`` is the multiple of
         it, from 1/16 to 128, with the smallest leave-one-out error of a model of at most
-        1,000 points, which takes about a second. For classes it is the
-        median with most encoders, and otherwise unless a multiple also classifies clearly
-        more points rightly. A
+        1,000 points, which takes about a second. It is the median for
+        classes with most encoders, and where no multiple has clearly fewer errors. A
         run with ``learner=gp`` takes ``evidence`` for it. ``evidence`` maximises the
         marginal likelihood of a Gaussian process (Rasmussen and Williams 2006, eq. 5.8)
         on at most 1,000 points; vectors of at most 40 columns, without a group and an

@@ -116,7 +116,9 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
         if part.chosen_scale_ is not None:
             job.row(label, str(part.chosen_scale_))
     if features.uses_targets and features.chosen_scale_ is None:
-        job.row("lengthscale", "the median, because all targets are equal")
+        of_encoder = data.task == "classification" and features.encoder_.median_for_classes
+        why = "as for all classes with this encoder" if of_encoder else "because all targets are equal"
+        job.row("lengthscale", f"the median, {why}")
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
