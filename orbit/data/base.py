@@ -286,6 +286,11 @@ class Loader(Component):
         """The encoder that a run uses when none is given, for a loader with these parameters."""
         return {"name": "none"}
 
+    @classmethod
+    def default_moves(cls, parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Sections that a run uses when no group is given: ``group``, and ``distribution`` if it is not the group's."""
+        return {"group": cls.default_group or {"name": "identity"}}
+
     def load(self, random_state: RandomState = None, lazy: bool = False) -> Dataset:
         """Read or generate the data and cut it to ``n_train`` and ``n_test`` random points.
 

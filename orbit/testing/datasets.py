@@ -51,8 +51,8 @@ class DatasetContract(ComponentContract):
         orbit.build("representation", choice.pop("name"), **choice).fit(data.X_train[:20])
 
     def test_default_group_can_be_made(self):
-        choice = dict(self.create().default_group or {"name": "identity"})
-        orbit.build("group", choice.pop("name"), **choice).check()
+        for kind, section in type(self.create()).default_moves({}).items():
+            orbit.build(kind, **section).check()
 
     def test_same_seed_same_data(self):
         one, two = self.create(n_train=7, n_test=6).load(3), self.create(n_train=7, n_test=6).load(3)

@@ -54,14 +54,16 @@ def _representation(config: dict[str, Any]) -> list[str]:
 
 
 def _group(config: dict[str, Any]) -> list[str]:
-    """The group, and its parameters that follow from the representation, such as polar samples."""
-    given = config["group"]["name"] != "auto"
-    if not given:
-        config["group"] = complete("group", _class(config, "dataset").default_group or {"name": "identity"})
+    """The group and its distribution, and parameters that follow from the representation, such as polar samples."""
+    chosen = []
+    if config["group"]["name"] == "auto":
+        moves = _class(config, "dataset").default_moves(config["dataset"])
+        chosen = [kind for kind in moves if config[kind]["name"] == "auto"]
+        config |= {kind: complete(kind, moves[kind]) for kind in chosen}
     params = _class(config, "representation").group_params
     filled = [key for key in params if key in config["group"] and config["group"][key] is None]
     config["group"] |= {key: params[key] for key in filled}
-    return [f"group.{key}" for key in filled] if given else ["group"]
+    return chosen or [f"group.{key}" for key in filled]
 
 
 def _distribution_and_orbit(config: dict[str, Any]) -> list[str]:

@@ -173,7 +173,7 @@ def test_rates_of_which_no_spectrogram_is_possible_are_refused(tmp_path):
 
 def test_durations_shorter_than_a_window_are_refused(tmp_path):
     record_classes(tmp_path)
-    with pytest.raises(InputError, match=r"duration: expected at least 0\.032 s, found 0\.01"):
+    with pytest.raises(InputError, match=r"duration: expected at least 0\.02 s, found 0\.01"):
         Sounds(str(tmp_path), duration=0.01).load(0)
 
 
@@ -190,4 +190,4 @@ def test_short_windows_do_not_resolve_pitch(tmp_path):
 def test_recordings_shorter_than_a_window_are_padded(tmp_path):
     for name in ("a/1.wav", "a/2.wav", "b/1.wav", "b/2.wav"):
         record(tmp_path / name, tone(1000, 0.004))
-    assert Sounds(str(tmp_path)).load(0).reading["duration"] == 0.032
+    assert Sounds(str(tmp_path)).load(0).reading["duration"] == 0.02

@@ -246,7 +246,8 @@ class TestGroupOfTheDataSet:
         [
             ("digits", "rotation"),
             ("xperm", "permutation"),
-            *((name, "identity") for name in ("vector_field", "low_rank_multitask", "table", "qm7", "sounds")),
+            *((name, "identity") for name in ("vector_field", "low_rank_multitask", "table", "qm7")),
+            ("sounds", "time_warp"),
             ("spoken_digits", "translation"),
         ],
     )
@@ -297,6 +298,10 @@ FIELD = "dataset=vector_field group=identity approx=exact"
         ("encoder.name", "by_size", "dataset=series"),
         ("encoder.name", "patches", "dataset=sounds"),
         ("encoder.name", "none", "dataset=sounds dataset.form=waveform"),
+        ("group.name", "identity", "dataset=sounds dataset.form=waveform"),
+        ("distribution.name", "uniform", "dataset=sounds"),
+        ("distribution.name", "lognormal", "dataset=sounds distribution=lognormal"),
+        ("distribution.name", "lognormal", "dataset=sounds group=time_warp"),
         ("encoder.name", "none", "dataset=arrays"),  # images, clouds, matrices or tables
         ("approx.precomputed", True, f"{FIELD} learner=krr learner.regularization=0.001"),
         ("approx.precomputed", True, f"{FIELD} learner=gp learner.noise=0.01"),
