@@ -36,8 +36,9 @@ from orbit.orbits import Orbit, random_orbit_points
 from orbit.solvers.left_out import are_classes
 from orbit.solvers.structure import GramStructure, Structure, StructuredFeatures
 
-# Number of moved points to which an encoder, and the kernel of its vectors, are fitted.
-_ENCODER_POINTS = 2000
+# Number of moved points to which an encoder, and the kernel of its vectors, are fitted; of fewer points, each is moved
+# several times, so often at most.
+_ENCODER_POINTS, _ENCODER_COPIES = 2000, 16
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -294,7 +295,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         if self.encoder_.is_identity:
             self.encoder_.fit(X[:1])
             return X
-        points = random_orbit_points(self.orbit_, X, _ENCODER_POINTS, seed)
+        copies = max(1, min(_ENCODER_POINTS // len(X), self.orbit_.group.order or _ENCODER_COPIES, _ENCODER_COPIES))
+        seeds = [seed, *spawn(seed, copies - 1)]
+        points = np.concatenate([random_orbit_points(self.orbit_, X, _ENCODER_POINTS, each) for each in seeds])
         self.encoder_.fit(points, seed)
         return self.engine_.encoded(points, self.encode)
 

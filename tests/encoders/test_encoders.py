@@ -294,6 +294,14 @@ class TestPointPairs(EncoderContract):
     component, params, shape = PointPairs, {"n_components": 8}, (20, 3)
 
 
+@pytest.mark.parametrize(("group", "rank"), [(Rotation(), 30), (orbit.build("group", "identity"), 5)])
+def test_few_points_are_moved_several_times_for_the_encoder(rng, group, rank):
+    """Five images have five principal directions, and their turned copies as many as asked for."""
+    encoder = Patches([Layer(size=3, n_components=8)], reduce=30)
+    features = RandomFourier(Gaussian(), orbit.Orbit(group, size=4), encoder=encoder, random_state=0)
+    assert features.fit(rng.random((5, 8, 8))).encoder_.n_outputs_ == rank
+
+
 class TestUnion(EncoderContract):
     component, params = UnionEncoder, {"parts": [{"name": "pca", "n_components": 3}, {"name": "none"}]}
 
