@@ -295,7 +295,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         if self.encoder_.is_identity:
             self.encoder_.fit(X[:1])
             return X
-        copies = max(1, min(_ENCODER_POINTS // len(X), self.orbit_.group.order or _ENCODER_COPIES, _ENCODER_COPIES))
+        copies = max(1, min(_ENCODER_POINTS // len(X), self.orbit_.group_.order or _ENCODER_COPIES, _ENCODER_COPIES))
         seeds = [seed, *spawn(seed, copies - 1)]
         points = np.concatenate([random_orbit_points(self.orbit_, X, _ENCODER_POINTS, each) for each in seeds])
         self.encoder_.fit(points, seed)
