@@ -123,7 +123,7 @@ def choose_lengthscale(
                 predicted, _ = left_out(psi, targets, clusters)
                 squared = np.square(predicted - targets).sum(1)
                 errors[i] = squared.mean()
-                wrong[i] = _smoothed_errors(predicted, targets) if of_classes else np.sqrt(squared)
+                wrong[i] = _class_errors(predicted, targets) if of_classes else np.sqrt(squared)[None]
         allowed = _better(wrong, clusters) if wrong else range(len(errors))
         best = min(allowed, key=lambda i: (errors[i], abs(i - _OF_MEDIAN)))
         tried = [i for i in (best - finer, best + finer) if 0 <= i < len(errors)]
@@ -133,22 +133,29 @@ def choose_lengthscale(
 
 
 def _better(wrong: dict[int, np.ndarray], clusters: np.ndarray | None) -> list[int]:
-    """The median, and multiples whose errors are smaller by more than chance, for independent clusters of points."""
-    n = len(wrong[_OF_MEDIAN])
+    """The median, and multiples of which some error is smaller by more than chance, for independent clusters of points.
+
+    ``wrong`` has errors of shape (kinds, n).
+    """
+    n = wrong[_OF_MEDIAN].shape[1]
     numbers = np.arange(n) if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    falls = {i: np.bincount(numbers, wrong[_OF_MEDIAN] - each) for i, each in wrong.items()}
-    clear = [i for i, each in falls.items() if each.sum() > _CLEAR * np.sqrt(len(each)) * each.std()]
-    return [_OF_MEDIAN, *clear]
+
+    def is_clear(differences: np.ndarray) -> bool:
+        falls = np.bincount(numbers, differences)
+        return bool(falls.sum() > _CLEAR * np.sqrt(len(falls)) * falls.std())
+
+    return [_OF_MEDIAN, *(i for i, each in wrong.items() if any(map(is_clear, wrong[_OF_MEDIAN] - each)))]
 
 
-def _smoothed_errors(predicted: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """For class indicators logistic functions of negative margins, shape (n,): 0 is right, 1 wrong.
+def _class_errors(predicted: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Smoothed errors, logistic functions of negative margins, and plain ones, 0 or 1; shape (2, n).
 
-    The margin is the prediction of a point's class less the largest of the others.
+    The margin is the prediction of a point's class less the largest of the others. Where all margins are small, as
+    those of few points in many dimensions are, only plain errors tell multiples apart.
     """
     scores, is_own = predicted / targets.max(), targets > 0
-    others = np.where(is_own, -np.inf, scores).max(1)
-    return expit(_SLOPE * (others - np.where(is_own, scores, -np.inf).max(1)))
+    behind = np.where(is_own, -np.inf, scores).max(1) - np.where(is_own, scores, -np.inf).max(1)
+    return np.stack([expit(_SLOPE * behind), behind >= 0])
 
 
 def _evidence(psi: Any, targets: np.ndarray) -> float:
