@@ -238,7 +238,7 @@ def test_reference_pages_have_every_component_with_its_keys(hooks):
                 assert f"::: {cls.__module__}.{cls.__qualname__}\n" in part, (kind, name)
             assert all(f"| `{kind}.{key}` |" in part for key in hooks.config_parameters(kind, name)), (kind, name)
     assert "| `orbit.size` | `null` |" in hooks.settings_page()
-    assert "| `engine.dtype` | `float32` |" in hooks.settings_page()
+    assert "| `engine.progress` | `true` |" in hooks.settings_page()
     assert "\n## qm7\n" in hooks.experiments_page()
 
 

@@ -56,7 +56,8 @@ class Engine(Component):
         ``auto`` is a GPU if there is one.
     dtype : {"auto", "float32", "float64"}
         ``auto`` keeps the precision of the data: float32 for float32 and
-        integers, float64 for float64.
+        integers, float64 for float64. On the command line it is float32, and
+        float64 for ``representation=many_body``.
     stream : bool
         Learn from batches of rows, without ever holding all features; memory does
         not grow with n. For learners that support it, such as ridge and adagrad.

@@ -29,12 +29,15 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         the sampling of images.
     takes_vectors : bool
         Whether points may be vectors; otherwise they need at least two axes.
+    precision : {"float32", "float64"}
+        That of features on the command line, unless ``engine.dtype`` is given.
     shape_in_, shape_out_ : tuple of int
         Shapes of a point before and after.
     """
 
     group_params: ClassVar[dict[str, Any]] = {"sampling": "cartesian"}
     takes_vectors: ClassVar[bool] = True
+    precision: ClassVar[Literal["float32", "float64"]] = "float32"
 
     def fit(self, X, y=None):
         """Learn scales and shapes. ``X``: array, shape ``(n, *shape_in_)``."""

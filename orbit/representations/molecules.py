@@ -264,6 +264,9 @@ class ManyBody(_Molecules):
     array([[2.  , 1.  , 0.37, 2.05, 0.86, 0.54]])
     """
 
+    # kernels of the best lengthscale, many times the median, differ from one by little: float32 has twice the error
+    precision = "float64"
+
     unit: Literal["bohr", "angstrom"] = "bohr"
     cutoff: PositiveFloat = 6.0
     angle_cutoff: PositiveFloat = 4.0

@@ -15,6 +15,7 @@ def fill_defaults(config: dict[str, Any]) -> list[str]:
     return [
         *_encoder(config),
         *_representation(config),
+        *_precision(config),
         *_group(config),
         *_distribution_and_orbit(config),
         *_kernel(config),
@@ -51,6 +52,14 @@ def _representation(config: dict[str, Any]) -> list[str]:
         return []
     config["representation"] = complete("representation", _class(config, "dataset").default_representation)
     return ["representation"]
+
+
+def _precision(config: dict[str, Any]) -> list[str]:
+    """In Python, maps keep the precision of their data, as scikit-learn's do; float32 is twice as fast."""
+    if config["engine"]["dtype"] != "auto":
+        return []
+    config["engine"]["dtype"] = _class(config, "representation").precision
+    return ["engine.dtype"]
 
 
 def _group(config: dict[str, Any]) -> list[str]:

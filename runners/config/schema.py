@@ -35,9 +35,8 @@ from runners.config.signatures import KINDS, Signature, names, signature
 #: Configuration groups of files only; null is the empty choice of the last two.
 FILE_GROUPS = ("size", "experiment", "architecture")
 
-#: Defaults of the command line that differ from those in Python, where a feature map keeps the precision of its data,
-#: as scikit-learn's do, and shows no progress. float32 is twice as fast, and runs at a terminal can be long.
-OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"dtype": "float32", "progress": True}}
+#: Defaults of the command line that differ from those in Python, which shows no progress: a run may take long.
+OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"progress": True}}
 
 #: Settings that do not change results, and therefore not the hash of a configuration.
 NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "dry_run", "run_name", "feature_cache")

@@ -70,7 +70,7 @@ class TestInformation:
                 "kernel.lengthscale=auto\n    expects a finite number > 0 or one of "
                 "'auto', 'evidence', 'ard', 'median'\n    In the units of",
             ),
-            ("engine", "engine.dtype=float32  (in Python: auto)"),
+            ("engine", "engine.progress=true  (in Python: false)"),
             ("run", "\nseed=0\n"),
             ("tracking", "\ntracking.enabled=true\n"),
             ("dataset=table", "\n    by default with group=identity representation=standardize encoder=none\n"),
