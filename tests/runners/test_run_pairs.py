@@ -90,8 +90,8 @@ def test_pair_fits_or_raises_an_error_that_names_it(base, first, a, second, b):
 
 
 def named(group: str, name: str) -> str:
-    """How errors name a component: a product of groups by the factor that is wrong."""
-    return "group.factors[" if (group, name) == ("group", "product") else name
+    """How errors name a component: a product of groups, or several encoders, by the part that is wrong."""
+    return {("group", "product"): "group.factors[", ("encoder", "union"): "encoder.parts["}.get((group, name), name)
 
 
 def section(group: str, name: str) -> dict:
