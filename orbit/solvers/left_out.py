@@ -205,6 +205,8 @@ def _is_coupled(structure: Structure | GramStructure | None) -> bool:
 def _best_of_path(X: np.ndarray, Y: np.ndarray, clusters: np.ndarray, fit_intercept: bool) -> tuple[np.ndarray, float]:
     path = np.array(DEFAULT_PATH)[::-1] * np.square(X).sum() / len(X)  # the largest of equally good values
     offset = Y.mean(0) * fit_intercept
+    if path[-1] < np.finfo(np.float64).tiny:  # features are zero but for underflow, and 1 / lambda would be infinite
+        return np.broadcast_to(offset, Y.shape), float(path[0])
     rows, eigenvalues = _principal(X - X.mean(0) * fit_intercept)
     shrinkage = 1 / (eigenvalues[:, None] + len(X) * path)  # (F, values)
     fitted = rows @ (shrinkage[:, :, None] * (rows.T @ (Y - offset))[:, None]).reshape(len(shrinkage), -1)

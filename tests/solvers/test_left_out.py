@@ -78,6 +78,13 @@ def test_one_cluster_is_refused():
     np.testing.assert_array_equal(left_out(X, y[:, None], np.zeros(3))[0], np.ones((3, 1)))
 
 
+@pytest.mark.parametrize("clusters", [None, np.arange(12) // 3])
+def test_features_that_underflow_predict_the_mean(rng, clusters):
+    Y = rng.standard_normal((12, 2))
+    predicted, _ = left_out(1e-200 * rng.standard_normal((12, 4)), Y, clusters)
+    np.testing.assert_array_equal(predicted, np.tile(Y.mean(0), (12, 1)))
+
+
 def test_mean_prediction_has_error_one(rng):
     for y in (rng.integers(3, size=60), rng.standard_normal((60, 2)) * [1, 100], np.arange(200)):
         targets, _ = encoded_targets(y)
