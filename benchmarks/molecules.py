@@ -22,10 +22,9 @@ from scipy.spatial.distance import cdist
 from sklearn.pipeline import make_pipeline
 
 from orbit import Gaussian, Nystrom, RidgeRegressor
-from orbit.data.molecules import coulomb_matrices
+from orbit.data.molecules import BOHR, coulomb_matrices
 from orbit.representations import ManyBody
 
-BOHR = 0.529177210903  # angstrom
 MULTIPLES, LAMBDAS = 2.0 ** np.arange(-2, 8), 10.0 ** np.arange(-12, 0)
 
 #: Kernel matrices of all molecules for one representation, (n, n) each.

@@ -36,9 +36,9 @@ from orbit.orbits import Orbit, random_orbit_points
 from orbit.solvers.left_out import are_classes
 from orbit.solvers.structure import GramStructure, Structure, StructuredFeatures
 
-# Number of moved points to which an encoder, and the kernel of its vectors, are fitted; of fewer points, each is moved
-# several times, so often at most.
-_ENCODER_POINTS, _ENCODER_COPIES = 2000, 16
+# Moved points to which an encoder, and the kernel of its vectors, are fitted. Of fewer points each is moved several
+# times: so often at most, and so that all moved points have at most so many numbers, 256 MiB in float32.
+_ENCODER_POINTS, _ENCODER_COPIES, _ENCODER_NUMBERS = 2000, 16, 2**26
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -295,7 +295,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         if self.encoder_.is_identity:
             self.encoder_.fit(X[:1])
             return X
-        copies = max(1, min(_ENCODER_POINTS // len(X), self.orbit_.group_.order or _ENCODER_COPIES, _ENCODER_COPIES))
+        affordable = min(_ENCODER_POINTS // len(X), _ENCODER_NUMBERS // X.size)
+        copies = max(1, min(affordable, self.orbit_.group_.order or _ENCODER_COPIES, _ENCODER_COPIES))
         seeds = [seed, *spawn(seed, copies - 1)]
         points = np.concatenate([random_orbit_points(self.orbit_, X, _ENCODER_POINTS, each) for each in seeds])
         self.encoder_.fit(points, seed)

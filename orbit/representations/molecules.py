@@ -212,9 +212,10 @@ class ManyBody(_Molecules):
       each other and with an angle a between them, the sum of f(r) f(r') / (r r' u) phi(t), where
       t = (r + r', 2 |r - r'|, a) / (1, 0.56, 0.6).
 
-    phi are Nyström features of the Gaussian kernel k(t, t') = exp(-|t - t'|^2 / 2), so that the inner product of the
-    parts of two molecules is the sum of k over all combinations of their pairs, or triples, of the same elements, times
-    the weights. Landmarks are chosen for each pair and triple of elements among those of the training molecules.
+    phi are Nyström features of the Gaussian kernel k(t, t') = exp(-|t - t'|^2 / 2). The inner product of these parts of
+    two molecules is, up to the error of the landmarks, the sum of k over all combinations of their pairs, or triples,
+    of the same elements, times the weights. Landmarks are chosen for each pair and triple of elements among those of
+    the training molecules.
 
     They depend neither on the order of the atoms nor on position, orientation or reflection of the molecule. With the
     Gaussian kernel they have the smallest error of all rows of ``experiment=qm7``.
@@ -264,7 +265,7 @@ class ManyBody(_Molecules):
     array([[2.  , 1.  , 0.37, 2.05, 0.86, 0.54]])
     """
 
-    # kernels of the best lengthscale, many times the median, differ from one by little: float32 has twice the error
+    # the best lengthscale is many times the median, so that kernel values are near one, which float32 rounds too much
     precision = "float64"
 
     unit: Literal["bohr", "angstrom"] = "bohr"

@@ -55,7 +55,10 @@ def _representation(config: dict[str, Any]) -> list[str]:
 
 
 def _precision(config: dict[str, Any]) -> list[str]:
-    """In Python, maps keep the precision of their data, as scikit-learn's do; float32 is twice as fast."""
+    """float32, which is twice as fast, unless the representation asks for float64.
+
+    In Python, features keep the precision of their data, as those of scikit-learn do.
+    """
     if config["engine"]["dtype"] != "auto":
         return []
     config["engine"]["dtype"] = _class(config, "representation").precision

@@ -302,6 +302,13 @@ def test_few_points_are_moved_several_times_for_the_encoder(rng, group, rank):
     assert features.fit(rng.random((5, 8, 8))).encoder_.n_outputs_ == rank
 
 
+def test_large_points_are_moved_as_often_as_memory_allows(rng, monkeypatch):
+    monkeypatch.setattr("orbit.approx.base._ENCODER_NUMBERS", 2 * 5 * 64 + 1)
+    encoder = Patches([Layer(size=3, n_components=8)], reduce=30)
+    features = RandomFourier(Gaussian(), orbit.Orbit(Rotation(), size=4), encoder=encoder, random_state=0)
+    assert features.fit(rng.random((5, 8, 8))).encoder_.n_outputs_ == 10  # of five images, twice
+
+
 class TestUnion(EncoderContract):
     component, params = UnionEncoder, {"parts": [{"name": "pca", "n_components": 3}, {"name": "none"}]}
 
