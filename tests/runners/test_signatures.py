@@ -211,7 +211,7 @@ class TestProcesses:
         for arguments, expected, part in [
             (("--help",), 0, "group: affine, amplitude, cyclic"),
             (("--info", "approx=rf"), 0, "approx.n_components=512"),
-            (("--info", "engine"), 0, "engine.dtype=float32  (in Python: auto)"),
+            (("--info", "engine"), 0, "engine.progress=true  (in Python: false)"),
             (("--cfg", "job"), 0, "n_components: 1000"),
             (("dataset=arrays", "dataset.path=gone.npz"), 2, "error: dataset.path: expected a file at "),
             (("dataset=images", "dataset.path=run.csv"), 2, "found a .csv file; choose dataset=table"),
