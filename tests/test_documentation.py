@@ -221,50 +221,60 @@ def registered_kinds() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def hooks():
-    """docs/site_hooks.py as a module."""
-    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site_hooks.py")
+def site():
+    """docs/make_site.py as a module."""
+    spec = importlib.util.spec_from_file_location("make_site", DOCS / "make_site.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_reference_pages_have_every_component_with_its_keys(hooks):
-    for kind in hooks.KINDS:
-        page = hooks.kind_page(kind)
+def test_reference_pages_have_every_component_with_its_keys(site):
+    for kind in site.KINDS:
+        page = site.kind_page(kind)
         for name in orbit.available(kind):
             part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
             for cls in registry.classes(kind, name):  # also of packages that are installed beside this one
                 assert f"::: {cls.__module__}.{cls.__qualname__}\n" in part, (kind, name)
-            assert all(f"| `{kind}.{key}` |" in part for key in hooks.config_parameters(kind, name)), (kind, name)
-    assert "| `orbit.size` | `null` |" in hooks.settings_page()
-    assert "| `engine.progress` | `true` |" in hooks.settings_page()
-    assert "\n## qm7\n" in hooks.experiments_page()
+            assert all(f"| `{kind}.{key}` |" in part for key in site.config_parameters(kind, name)), (kind, name)
+    assert "| `orbit.size` | `null` |" in site.settings_page()
+    assert "| `engine.progress` | `true` |" in site.settings_page()
+    assert "\n## qm7\n" in site.experiments_page()
 
 
-def test_pages_take_sections_of_readme_with_links_of_their_own(hooks):
-    shown = hooks.readme_section("Start", "start/index.md")
+def test_every_page_is_in_the_navigation(site):
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    pages += [f"notebooks/{path.stem}.md" for path in DOCS.glob("notebooks/*.ipynb")]
+    pages += [f"reference/{name}.md" for name in (*site.KINDS, "settings", "experiments")]
+    navigation = (
+        (DOCS.parent / "zensical.toml").read_text(encoding="utf-8").partition("nav = [")[2].partition("\n]\n")[0]
+    )
+    assert sorted(re.findall(r'"(\S+\.md)"', navigation)) == sorted(pages)
+
+
+def test_pages_take_sections_of_readme_with_links_of_their_own(site):
+    shown = site.readme_section("Start", "start/index.md")
     assert "\n    pip install -e . && python run.py" in shown  # a block of code, not text
     assert "](../howto/sweep.md)" in shown
-    assert "](../images/bench_network.png)" in hooks.readme_section("Results", "start/index.md")
+    assert "](../images/bench_network.png)" in site.readme_section("Results", "start/index.md")
     with pytest.raises(ValueError, match="no section 'Nothing'"):
-        hooks.readme_section("Nothing", "howto/sweep.md")
+        site.readme_section("Nothing", "howto/sweep.md")
     for page in DOCS.rglob("*.md"):
-        for title in hooks._SECTION.findall(page.read_text(encoding="utf-8")):
-            assert hooks.readme_section(title, name_of(page)), title
+        for title in site._SECTION.findall(page.read_text(encoding="utf-8")):
+            assert site.readme_section(title, name_of(page)), title
 
 
-def test_names_in_tables_lead_to_their_reference(hooks):
+def test_names_in_tables_lead_to_their_reference(site):
     table = "| `kernel` | cost |\n|---|---|\n| `gaussian`, [`cdf`](cdf.md), `none` | 1 |\n\n| `group` | `rotation` |"
     linked = "| [`gaussian`](../reference/kernel.md#gaussian), [`cdf`](cdf.md), `none` | 1 |"
-    assert hooks.linked_names(table, "choose/index.md") == table.replace(table.splitlines()[2], linked)
+    assert site.linked_names(table, "choose/index.md") == table.replace(table.splitlines()[2], linked)
     rows = "| kind | names |\n|---|---|\n| `group` | `rotation`, `gaussian` |"
-    assert hooks.linked_names(rows, "reference/index.md").endswith("[`rotation`](group.md#rotation), `gaussian` |")
+    assert site.linked_names(rows, "reference/index.md").endswith("[`rotation`](group.md#rotation), `gaussian` |")
 
 
-def test_links_that_leave_the_pages_are_text_or_lead_to_the_repository(hooks):
+def test_links_that_leave_the_pages_are_text_or_lead_to_the_repository(site):
     def mended(text: str, repository: str | None) -> str:
-        return hooks._LINK.sub(lambda link: hooks._mended(link, "howto/extend.md", repository), text)
+        return site._LINK.sub(lambda link: site._mended(link, "howto/extend.md", repository), text)
 
     assert mended("[tests](../../tests/x.py)", None) == "tests"
     assert mended("[tests](../../tests/x.py)", "https://a.b/c") == "[tests](https://a.b/c/blob/main/tests/x.py)"

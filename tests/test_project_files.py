@@ -37,7 +37,7 @@ def test_the_forge_runs_the_commands_of_ci():
     commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
     assert commands["test"] == [".ci/run"]
     assert any("python -m build" in command for command in commands["wheel"])
-    assert any("mkdocs build --strict" in command for command in commands["docs"])
+    assert any("make_site.py build --strict" in command for command in commands["docs"])
 
 
 def test_a_release_takes_its_text_from_the_change_log():

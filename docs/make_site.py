@@ -1,15 +1,22 @@
-"""What MkDocs does beside rendering pages: reference pages from the registry, notebooks, README's sections, formulas.
+"""Makes the documentation site: ``python docs/make_site.py`` writes it to site/, ``... serve`` shows it.
+
+Zensical renders pages; this script writes them to build/pages first: those in docs/, reference pages from the registry,
+and notebooks.
 
 A page takes a section of README, which is written once, in place of a line that only links to it,
 ``[README: Title of the section](../README.md#title-of-the-section)``. A link to a notebook leads to its page, and one
-to a file outside docs/ leads to the repository if ``repo_url`` of mkdocs.yml is set, and is plain text otherwise.
+to a file outside docs/ leads to the repository if ``repo_url`` of zensical.toml is set, and is plain text otherwise.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import posixpath
 import re
+import shutil
+import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,13 +28,12 @@ from runners.config.schema import KINDS, OWN_DEFAULTS, SECTIONS, Root, config_pa
 from runners.config.signatures import Signature
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 README = ROOT / "README.md"
+TARGET = ROOT / "build" / "pages"
 
 _SECTION = re.compile(r"^\[README: (.+)\]\(.*\)$", re.MULTILINE)
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?(\))")
-_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
-_SIGN = re.compile(r"(<mo[^>]*>(?:&#x0005B;|&#x00028;|&#x0003D;|=|\(|\[|,)</mo>|<mrow>)<mo>&#x02212;</mo>")
-_ROLE = re.compile(r":\w+:<code>~?((?:\w+\.)*)(\w+)</code>")  # a cross-reference of Sphinx in a docstring
 _PIPE = re.compile(r"(?<!\\)\|")
 _MARKED = re.compile(r"(\[[^\]]*\]\([^)]*\))")  # a link
 _NAME = re.compile(r"`(\w+)`")
@@ -50,46 +56,45 @@ KIND_TITLES = {
 }
 
 
-def on_config(config: Any) -> Any:
-    """Put the generated pages into the navigation, under Reference."""
-    [reference] = [item["Reference"] for item in config["nav"] if "Reference" in item]
-    reference += [{"From Python": "reference/api.md"}, {"Settings of a run": "reference/settings.md"}]
-    reference += [{KIND_TITLES[kind]: f"reference/{kind}.md"} for kind in KINDS]
-    reference += [{"Experiments": "reference/experiments.md"}]
-    return config
+def main() -> None:
+    """Write the pages, then run Zensical on them; without arguments it builds the site."""
+    from zensical.main import cli
+
+    write_pages(TARGET)
+    os.chdir(ROOT)  # where Zensical looks for zensical.toml
+    cli(sys.argv[1:] or ["build"])
 
 
-def on_files(files: Any, config: Any) -> Any:
-    """Add the generated pages and the notebooks."""
-    from mkdocs.structure.files import File
-
-    pages = {f"reference/{kind}.md": kind_page(kind) for kind in KINDS}
-    pages |= {"reference/settings.md": settings_page(), "reference/experiments.md": experiments_page()}
-    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+def write_pages(target: Path) -> None:
+    """Every page as Zensical gets it, under the folder ``target``, and the files beside them."""
+    pages = {path.relative_to(DOCS).as_posix(): path.read_bytes() for path in files()}
+    pages |= {f"reference/{kind}.md": kind_page(kind).encode() for kind in KINDS}
+    pages |= {
+        "reference/settings.md": settings_page().encode(),
+        "reference/experiments.md": experiments_page().encode(),
+    }
+    for notebook in sorted((DOCS / "notebooks").glob("*.ipynb")):
         pages |= notebook_page(notebook)
+    shutil.rmtree(target, ignore_errors=True)
+    repository = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"].get("repo_url")
     for path, content in pages.items():
-        files.append(File.generated(config, path, content=content))
-    return files
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith(".md"):
+            content = page_text(content.decode(), path, repository).encode()
+        (target / path).write_bytes(content)
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Insert README's sections, and mend links that leave docs/."""
-    path = page.file.src_uri
+def files() -> list[Path]:
+    """The pages and pictures in docs/."""
+    return [
+        path for path in DOCS.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc", ".ipynb", ".json")
+    ]
+
+
+def page_text(markdown: str, path: str, repository: str | None) -> str:
+    """A page with README's sections, links to components, and no link that leaves docs/."""
     markdown = linked_names(_SECTION.sub(lambda match: readme_section(match[1], path), markdown), path)
-    return in_prose(markdown, lambda text: _LINK.sub(lambda link: _mended(link, path, config["repo_url"]), text))
-
-
-def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Formulas as MathML, which browsers draw themselves; cross-references of docstrings as links, where they lead."""
-    from latex2mathml.converter import convert
-
-    def mathml(match: re.Match[str]) -> str:
-        block = match[2] == "["
-        formula = convert(_unescaped(match[3].strip()), display="block" if block else "inline")
-        formula = _SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', formula)
-        return f'<div class="formula">{formula}</div>' if block else formula
-
-    return _ROLE.sub(r'<autoref identifier="\1\2" optional><code>\2</code></autoref>', _FORMULA.sub(mathml, html))
+    return in_prose(markdown, lambda text: _LINK.sub(lambda link: _mended(link, path, repository), text))
 
 
 def linked_names(markdown: str, page: str) -> str:
@@ -146,7 +151,7 @@ def readme_section(title: str, page: str) -> str:
 @functools.cache
 def sections() -> dict[str, str]:
     """Anchor of a section of README -> the page that shows it."""
-    pages = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*.md")}
+    pages = {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*.md")}
     return {
         title.lower().replace(" ", "-"): name
         for name, path in pages.items()
@@ -239,7 +244,7 @@ def _leading_comments(path: Path) -> Iterator[str]:
         yield line
 
 
-def notebook_page(path: Path) -> dict[str, str | bytes]:
+def notebook_page(path: Path) -> dict[str, bytes]:
     """A notebook, with the outputs stored in it, as a page and its images, by their paths in the site."""
     from nbconvert import MarkdownExporter
     from nbconvert.preprocessors import CoalesceStreamsPreprocessor
@@ -250,8 +255,9 @@ def notebook_page(path: Path) -> dict[str, str | bytes]:
     images = resources["outputs"]
     for name in images:
         text = text.replace(f"]({name})", f"]({path.stem}_{name})")
-    pages: dict[str, str | bytes] = {f"notebooks/{path.stem}_{name}": content for name, content in images.items()}
-    return pages | {f"notebooks/{path.stem}.md": re.sub(r"^!\[png\]", f"![Figure of {path.stem}]", text, flags=re.M)}
+    pages: dict[str, bytes] = {f"notebooks/{path.stem}_{name}": content for name, content in images.items()}
+    text = re.sub(r"^!\[png\]", f"![Figure of {path.stem}]", text, flags=re.M)
+    return pages | {f"notebooks/{path.stem}.md": text.encode()}
 
 
 def _code(value: Any) -> str:
@@ -262,5 +268,5 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _unescaped(text: str) -> str:
-    return text.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
+if __name__ == "__main__":
+    main()
