@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.errors import InputError, shortened, suggestion
+from orbit.data.units import several_units, without_units
 
 if TYPE_CHECKING:
     from sklearn.compose import ColumnTransformer
@@ -33,6 +34,9 @@ _OF_NUMBERS = ("integer", "decimal", "floating", "mixed-integer-float", "boolean
 
 # What a column holds, and the share of numbers from which words among them are taken for missing values.
 _NUMBERS, _CATEGORIES, _MOSTLY = "numbers", "categories", 0.5
+
+# What has digits, and is no error of a spreadsheet such as #DIV/0!.
+_DIGITS = r"^[^#]*\d"
 
 # Different texts up to which a column of them is categorical, unless the user says so; and in any case.
 _FEW_CATEGORIES, _MOST_CATEGORIES = 20, 1000
@@ -133,7 +137,7 @@ def targets(frame: pd.DataFrame, columns: list[str], task: str) -> np.ndarray:
         found = shortened(repr(values.iloc[0]))
         raise InputError(f"column {values.name} holds {found}, expected one number or string in each row as target")
     texts = as_texts(values)
-    if task == "auto" and (many := _as_numbers(texts) or _many(texts)):
+    if task == "auto" and (many := _as_numbers(texts) or many_texts(texts)):
         row, example = _no_number(texts)
         raise InputError(
             f"column {values.name} holds {many}, e.g. {shortened(repr(example))} in row {row}, expected few "
@@ -181,9 +185,11 @@ def _kind(values: pd.Series) -> str:
     others = known[pd.to_numeric(known, errors="coerce").isna()]
     are_signs = not others.str.contains(r"\w").any()  # such as ?
     if (are_signs or len(known) > _FEW_CATEGORIES) and _share_of_numbers(texts) >= _MOSTLY:
-        with_digits = others[others.str.contains(r"\d")]
+        with_digits = others[others.str.contains(_DIGITS)]
         return f"numbers and texts, e.g. {_asked(with_digits.iloc[0])}" if len(with_digits) else _NUMBERS
-    many = _many(texts)
+    many = many_texts(texts)
+    if many and (units := several_units(texts)):
+        return f"numbers with several units, e.g. {units}"
     return _CATEGORIES if many is None else f"{many}, e.g. {shortened(repr(example))}"
 
 
@@ -210,6 +216,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     missing : see :class:`~orbit.data.Table`
     categories : list of str
         The columns of categories.
+    units : dict of str to str or None
+        The unit of each column whose numbers have one (:func:`~orbit.data.units.units_of`); they may also lack it.
+    signs : dict of str to str or None
+        ``decimal`` and ``thousands``, by which numbers with units are read.
 
     Attributes
     ----------
@@ -230,6 +240,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     missing: Literal["refuse", "mean", "median"] = "median"
     categories: Sequence[str] = ()
+    units: Mapping[str, str] | None = None
+    signs: Mapping[str, str] | None = None
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> TableEncoder:
         """Find the values for imputation and the categories.
@@ -239,7 +251,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         InputError
             Naming the columns that hold no numbers, too many categories, or no values.
         """
-        frame = plain(X)
+        frame = without_units(plain(X), self.units or {}, self.signs or {})
         require(frame, self.categories, "set dataset.categories")
         if empty := [name for name in frame if frame[name].isna().all()]:
             raise InputError(f"dataset.features: {', '.join(empty)} has no value in the training part; leave it out")
@@ -312,7 +324,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The columns that were fitted, in numbers without words unless missing values are refused."""
         require(frame, self.feature_names_in_, "the model was fitted to it")
-        frame = frame[list(self.feature_names_in_)]
+        frame = without_units(frame[list(self.feature_names_in_)], self.units or {}, self.signs or {})
         if self.missing == "refuse":
             return frame
         return frame.assign(
@@ -353,7 +365,7 @@ def _known(values: pd.Series) -> list[str]:
 
 def _without_words(values: pd.Series) -> pd.Series:
     """Numbers, in which texts without digits are missing; as they are if there are others."""
-    texts = values.where(values.isna() | values.astype(str).str.contains(r"\d"))
+    texts = values.where(values.isna() | values.astype(str).str.contains(_DIGITS))
     found = pd.to_numeric(texts, errors="coerce")
     return values if (found.isna() & texts.notna()).any() else found.astype(float)
 
@@ -367,7 +379,7 @@ def _as_numbers(texts: pd.Series) -> str | None:
     return "numbers as texts" if _share_of_numbers(texts) == 1 else None
 
 
-def _many(texts: pd.Series) -> str | None:
+def many_texts(texts: pd.Series) -> str | None:
     """What texts are, if they are rather dates or names than categories.
 
     Such are more than 20 different ones in which there are digits, or that are more than half as many as the rows.

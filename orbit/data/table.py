@@ -151,6 +151,7 @@ class Table(OwnData):
 
     def _load(self, random_state: RandomState) -> Dataset:
         from orbit.data.frames import REMOVE, TableEncoder, refuse_missing, require, targets, weights
+        from orbit.data.units import without_units
 
         self.check_files()
         names, path = names_of(self.target), str(self.path)
@@ -159,20 +160,27 @@ class Table(OwnData):
             csv = self._csv_options(path, {})
             whole = self._read(path, self._given_texts(), csv, labels)
             candidates = self._features(whole)
-            table = self._with_targets(whole)
+            units = self._units(whole, [*candidates, *names, *([self.weight] if self.weight else [])], csv)
+            of_answers = {name: unit for name, unit in units.items() if name not in candidates}
+            table = self._with_targets(without_units(whole, of_answers, csv))
             y, clusters = targets(table, names, self.task), self._clusters(table)
             weight = None if self.weight is None else weights(table, self.weight)
-        task = self._task(y)
+        has_unit = self.task == "auto" and not units.keys().isdisjoint(names)
+        task = "regression" if has_unit else self._task(y)
         train, test = np.arange(len(y)), None
         if self.test_path is None:
             train, test = self._split(y, task, random_state, path, clusters)
         with located(f"dataset.path: {path}"):
             if self.missing == "refuse":
                 refuse_missing(table[candidates], REMOVE)
-            features, categories, left_out = self._usable(table, candidates, train)
-            encoder = TableEncoder(self.missing, categories).fit(table[features].iloc[train])
+            numbers = without_units(table, units, csv)
+            features, categories, left_out = self._usable(numbers, candidates, train)
+            encoder = TableEncoder(self.missing, categories, *_of_features(units, features, csv)).fit(
+                table[features].iloc[train]
+            )
             X = np.asarray(encoder.transform(table))
-        notes = [_note_of_csv(csv), _note_of_columns(left_out), _note_of_missing(encoder, table)]
+        notes = [_note_of_csv(csv), _note_of_units(units), _note_of_columns(left_out)]
+        notes += [_note_of_missing(encoder, table), _note_of_signs(numbers, features, self.missing_texts)]
         if test is not None:
             X_test, y_test, test_rows = X[test], y[test], table.index.to_numpy()[test]
         else:
@@ -180,7 +188,7 @@ class Table(OwnData):
                 strings = [*self._given_texts(), *categories, *(names if y.dtype.kind == "U" else [])]
                 tested = self._read(str(self.test_path), strings, self._csv_options(str(self.test_path), csv))
                 require(tested, names, "set dataset.target")
-                tested = self._with_targets(tested)
+                tested = self._with_targets(without_units(tested, of_answers, csv))
                 y_test = targets(tested, names, task)
                 X_test, test_rows = np.asarray(encoder.transform(tested)), tested.index.to_numpy()
                 check_clusters(clusters, self._clusters(tested), "dataset.group_column")
@@ -223,6 +231,18 @@ class Table(OwnData):
         if not features:
             raise InputError(f"expected a column to learn from, found none: {_note_of_columns(left_out)}")
         return features, [name for name in categories if name in features], left_out
+
+    def _units(self, table: pd.DataFrame, names: list[str], signs: Mapping[str, str]) -> dict[str, str]:
+        """The units of columns, but of categories, and of a target of few texts, which are classes."""
+        from orbit.data.frames import as_texts, many_texts
+        from orbit.data.units import units_of
+
+        found = units_of(table[[name for name in names if name not in self._given_texts()]], signs)
+        if len(targets := names_of(self.target)) == 1 and self.task != "regression":
+            found = {
+                name: unit for name, unit in found.items() if name not in targets or many_texts(as_texts(table[name]))
+            }
+        return found
 
     def _with_targets(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows that have targets, unless missing values are refused."""
@@ -295,6 +315,27 @@ def _note_of_csv(options: Mapping[str, Any]) -> str:
     names = {"sep": "separator", "encoding": "encoding", "decimal": "decimals after", "thousands": "thousands before"}
     found = [f"{names[key]} {options[key]!r}" for key in names if key in options and options[key] != usual.get(key)]
     return f"read with {', '.join(found)}" if found else ""
+
+
+def _of_features(units: Mapping[str, str], features: list[str], csv: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What the encoder of a table is told about units: nothing where there are none."""
+    found = {name: unit for name, unit in units.items() if name in features}
+    return [found, {key: csv[key] for key in ("decimal", "thousands") if key in csv}] if found else []
+
+
+def _note_of_units(units: Mapping[str, str]) -> str:
+    named = _listed([f"{name} ({unit})" if unit else name for name, unit in units.items()])
+    return named and f"units removed: {named}; dataset.categories names columns to read as texts"
+
+
+def _note_of_signs(table: pd.DataFrame, features: list[str], texts: list[str] | None) -> str:
+    """Numbers that may stand for missing values, unless it was said which texts do."""
+    from orbit.data.units import signs_of_missing
+
+    found = {} if texts is not None else signs_of_missing(table, features)
+    named = _listed([f"{name} ({counted})" for name, counted in found.items()])
+    example = next(iter(found.values()), "").partition(" ")[0]
+    return named and f"""numbers that may be missing values: {named}; if so, dataset.missing_texts=['{example}','']"""
 
 
 def _note_of_columns(left_out: Mapping[str, str]) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from orbit.core.errors import DataFileError, InputError
 from orbit.data.frames import check_names, is_text, plain
+from orbit.data.units import BLANKS, bare, numeric_columns
 
 _PARQUET, _SPREADSHEETS = (".parquet", ".pq"), (".xls", ".xlsx", ".ods")
 _ARCHIVES = ".zip", ".gz", ".bz2", ".xz", ".zst", ".tar"
@@ -18,8 +18,10 @@ _ARCHIVES = ".zip", ".gz", ".bz2", ".xz", ".zst", ".tar"
 # What separates columns, in the order that it is tried, and rows that are read to find what decimals begin with.
 _SEPARATORS, _SAMPLE = (",", ";", "\t", "|", r"\s+"), 1000
 
-# Numbers with commas: as thousands, and as what decimals begin with, perhaps with points as thousands.
-_THOUSANDS, _COMMA = r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?"
+# Numbers with commas as thousands, with commas that decimals begin with, and with points or blanks between thousands.
+_GROUPS = r"[1-9]\d{0,2}(\.\d{3})+"
+_THOUSANDS, _COMMA = r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?", rf"({_GROUPS}|\d*),\d+([eE][+-]?\d+)?"
+_POINTS, _BLANKS = r"[1-9]\d{0,2}(\.\d{3}){2,}", rf"[1-9]\d{{0,2}}([{BLANKS}]\d{{3}})+([.,]\d*)?"
 
 
 def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[str, Any]) -> pd.DataFrame:
@@ -60,8 +62,10 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
 
 
 def _csv(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[str, Any]) -> pd.DataFrame:
-    # by the fast parser a column would have one type for each chunk; it knows separators of one character only
+    # by the fast parser a column would have one type for each chunk; it knows separators of one character only,
+    # and of thousands of one byte
     is_known = options.get("sep", ",") in _SEPARATORS or len(options["sep"]) == 1
+    is_known &= (options.get("thousands") or "").isascii()
     options = {"skipinitialspace": True} | options | ({"low_memory": False} if is_known else {"engine": "python"})
     frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options)
     names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
@@ -117,18 +121,28 @@ def _encoding(file: Path) -> str:
 def _signs(file: Path, texts: Iterable[str], options: dict[str, Any]) -> dict[str, str]:
     """What decimals begin with, and what separates thousands, if these are no points and nothing."""
 
-    def sample(signs: dict[str, str]) -> pd.DataFrame:
+    def sample(signs: dict[str, str], kept: Iterable[str] = texts) -> pd.DataFrame:
         how = {"skipinitialspace": True, "engine": "python"} | options | signs
-        return pd.read_csv(file, nrows=_SAMPLE, dtype=dict.fromkeys(texts, str), **how)
+        return pd.read_csv(file, nrows=_SAMPLE, dtype=dict.fromkeys(kept, str), **how)
 
     frame = sample({})
     words = pd.concat([values.dropna().astype(str) for _, values in frame.items() if is_text(values)] or [pd.Series()])
-    written = words[words.astype(str).str.fullmatch(f"{_THOUSANDS}|{_COMMA}")].astype(str)
-    if not len(written):
-        return {}
-    with_points = written.str.contains(".", regex=False).any()
-    signs = {"decimal": ","} | ({"thousands": "."} if with_points else {})
-    if (with_points or options["sep"] == ",") and written.str.fullmatch(_THOUSANDS).all():
-        signs = {"thousands": ","}
-    numeric = [sum(map(is_numeric_dtype, each.dtypes)) for each in (frame, sample(signs))]
-    return signs if numeric[1] > numeric[0] else {}
+    written = bare(words.astype(str))
+    with_commas = written[written.str.fullmatch(f"{_THOUSANDS}|{_COMMA}|{_POINTS}")]
+    blanks = written[written.str.fullmatch(_BLANKS)].str.extract(rf"([{BLANKS}])")[0].unique()
+    tried: list[dict[str, str]] = [{"decimal": sign, "thousands": blank} for blank in blanks for sign in (".", ",")]
+    with_points = with_commas.str.contains(".", regex=False).any()
+    if (with_points or options["sep"] == ",") and with_commas.str.fullmatch(_THOUSANDS).all():
+        tried += [{"thousands": ","}]
+    elif len(with_commas):
+        points = "." if _separates_thousands(sample({}, frame)) else None
+        tried += [{"decimal": ","}, *([{"decimal": ",", "thousands": points}] if points else [])]
+    numeric = [numeric_columns(sample(signs), signs) for signs in ([{}, *tried] if tried else [])]
+    return [{}, *tried][numeric.index(max(numeric))] if tried else {}
+
+
+def _separates_thousands(texts: pd.DataFrame) -> bool:
+    """Whether no number in texts has a point elsewhere than between thousands."""
+    known = texts.stack().astype(str)
+    with_point = known[known.str.contains(".", regex=False) & pd.to_numeric(known, errors="coerce").notna()]
+    return bool(with_point.str.fullmatch(rf"[+-]?{_GROUPS}").all())

@@ -137,15 +137,16 @@ DAYS = pd.date_range("2026-01-01", periods=60)
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ([f"{i / 10}%" for i in range(60)], "60 different texts, e.g. '0.0%'"),
-        ([f"${1000 + i}.94" for i in range(60)], "60 different texts"),
+        (
+            [f"{i / 10} {'kg' if i % 4 else 't'}" for i in range(60)],
+            "numbers with several units, e.g. '0.1 kg' and '0.0 t'",
+        ),
         ([f"0.{i:02d}D+00" for i in range(60)], "60 different texts"),
-        ([f"{i % 25} kg" for i in range(60)], "25 different texts with digits"),
+        ([f"{i % 25}-{i % 25 + 1}" for i in range(60)], "25 different texts with digits"),
         ([hex(i) for i in range(60)], "60 different texts"),
         ([f"name {'abcdefghij'[i % 10]}{'uvwxyz'[i // 10]}" for i in range(60)], "60 different texts"),
         ([f"{i},5" if i % 2 else f"{i}.5" for i in range(60)], "numbers and texts, e.g. '1,5': dataset.decimal=comma."),
         ([f"{i}+" if i % 2 else f"{i}" for i in range(60)], "numbers and texts, e.g. '1\\+'"),
-        ([f"1'234.{i % 30}" for i in range(60)], "30 different texts with digits"),
         *((DAYS.strftime(how), "60 different texts") for how in ("%Y-%m-%d", "%d.%m.%y", "%m/%d/%Y %H:%M")),
     ],
 )
@@ -189,7 +190,7 @@ def test_a_thousand_categories_are_the_most(save):
         Table(save(table), target="y", task="regression", categories=["name"]).load(0)
 
 
-@pytest.mark.parametrize("values", [["1,5", "2.25"], [f"{i} kg" for i in range(60)], DAYS.strftime("%Y-%m-%d")])
+@pytest.mark.parametrize("values", [["1,5", "2.25"], [f"{i}-{i + 1}" for i in range(60)], DAYS.strftime("%Y-%m-%d")])
 def test_strings_that_are_rather_numbers_are_no_classes_unless_the_user_says_so(save, values):
     path = save(frame(60).assign(kind=(list(values) * 60)[:60]), sep=";")
     use = {"target": "kind", "features": ["legs"], "separator": ";"}

@@ -110,6 +110,15 @@ FILES = {
     "ids": ("patientId,a,y\n17,1,n\n5,2,m\n9,1,n\n8,2,m\n", ["a"], "left out: patientId (a different number in each"),
     "semicolons": ("a;b;y\n1,5;2,5;n\n1;3;m\n2;-,5;n\n0;1e-3;m\n", ["a", "b"], "separator ';', decimals after ','"),
     "thousands": ('a,b,y\n"1,200",1.5,n\n300,2,m\n"9,000",.5,n\n1,2,m\n', ["a", "b"], "thousands before ','"),
+    "blanks between thousands": ("a;y\n1\xa0200,5;n\n300;m\n9\xa0000;n\n1;m\n", ["a"], "thousands before '\\xa0'"),
+    "apostrophes": ("a,y\n1'200.5,n\n300,m\n9'000,n\n1,m\n", ["a"], 'thousands before "\'"'),
+    "points between thousands": ("a;y\n1.200.500;n\n1.300,5;m\n9.000;n\n1;m\n", ["a"], "',', thousands before '.'"),
+    "dollars": ('a,y\n"$1,200.50",n\n-$3,m\n0,n\n$1,m\n', ["a"], "units removed: a ($)"),
+    "euros": ("a;y\n1.200,50 €;n\n-3 €;m\n7 €;n\n?;m\n", ["a"], "units removed: a (€)"),
+    "percent": ("a,y\n47.6%,n\n5 %,m\n.5%,n\n0,m\n", ["a"], "units removed: a (%)"),
+    "rates": ("a,y\n3 mg/l,n\n1e-3 mg/l,m\nn/a,n\n4mg/l,m\n", ["a"], "units removed: a (mg/l)"),
+    "typeset": ("a,y\n\u22123,n\n1,m\n2,n\n4,m\n", ["a"], "units removed: a;"),
+    "-999": ("a,y\n3,n\n-999,m\n-999,n\n4,m\n", ["a"], "a (-999 in 2 rows); if so, dataset.missing_texts=['-999','']"),
     "tabs": ("a\tb c\ty\n?\tx\tn\n2\tz\tm\n3\tx\tn\n4\tz\tm\n", ["a", "b c"], "missing: a (1 row); imputed by the"),
     "blanks": ("  a b y\n 1  2 n\n10 20 m\n 3  4 n\n 4  5 m\n", ["a", "b"], "separator '\\\\s+'"),
     "no label": ("a|y\n1|+\n2|-\n3|\n1|+\n2|-\n2|+\n", ["a"], "left out: 1 of 6 rows, where y is missing"),
@@ -128,6 +137,26 @@ def test_files_of_strangers_are_read_with_a_note(tmp_path, name):
     assert note in "\n".join(data.notes)
     rows = new_rows(loader, data, str(tmp_path / "mine.csv"))  # as a new file they are the same numbers
     np.testing.assert_array_equal(rows[data.test_rows], data.X_test)
+
+
+def test_units_are_those_of_the_training_part(save):
+    table = frame().assign(dose=[f"{i / 4} mg" for i in range(40)], price=[f"${i}" for i in range(40)])
+    loader = Table(save(table), target="price", features=["dose"])
+    data = loader.load(0)
+    assert (data.task, data.y_test.tolist()) == ("regression", data.test_rows.tolist())
+    np.testing.assert_array_equal(data.X_test[:, 0] * 4, data.test_rows)
+    new = new_rows(loader, data, save(pd.DataFrame({"dose": ["2.5 mg", "3", None]}), "new.csv"))
+    assert new[:2, 0].tolist() == [2.5, 3]
+    with pytest.raises(InputError, match="column dose holds .*'3 g'"):
+        new_rows(loader, data, save(pd.DataFrame({"dose": ["2.5 mg", "3 g"]}), "new.csv"))
+    kinds = save(frame().assign(kind=[f"{i % 4} kg" for i in range(40)]))
+    assert {*Table(kinds, target="kind", features=["legs"]).load(0).y_train} == {"0 kg", "1 kg", "2 kg", "3 kg"}
+
+
+def test_points_between_thousands_are_no_decimals_elsewhere(tmp_path):
+    (tmp_path / "mine.csv").write_text('a,b,y\n0.126,"1.200,50 €",n\n1.5,"2.000,10 €",m\n0.13,"3,50 €",n\n1,"4 €",m\n')
+    data = Table(str(tmp_path / "mine.csv"), target="y").load(0)
+    assert {*np.concatenate([data.X_train, data.X_test])[:, 0]} == {0.126, 1.5, 0.13, 1}
 
 
 def test_words_among_numbers_are_missing(save):
