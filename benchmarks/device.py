@@ -1,0 +1,112 @@
+"""Whole runs on one device: seconds of each stage, beside the device's own peak.
+
+    python -m benchmarks.device FOLDER [--device cuda] [--only NAME ...] [--out device.json] [KEY=VALUE ...]
+
+FOLDER is ``dataset.root``; further settings are added to every run. Every run is done twice in one process, and the
+second is measured, so that imports and the first calls of libraries are not in it. The JSON file has, for each run, its
+seconds from configuration to results, its metrics, with seconds by stage for those of one fit, and the peak memory of
+the GPU; and, as measured, the operations a second of a large float32 product and the bytes a second of a copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runners.app.cli import main as command_line
+from runners.measure.machine import hardware
+from runners.tracking.record import METRICS
+
+#: Name -> settings of a run.
+RUNS = {
+    "rotated_mnist_patches": ["experiment=rotated_mnist_patches", "size=paper"],
+    "cifar10_patches": ["experiment=cifar10_patches", "size=paper"],
+    "mnist_exact": [
+        *("dataset=mnist", "dataset.n_train=60000", "dataset.n_test=10000", "representation=unit_norm"),
+        *(
+            "group=identity",
+            "approx=exact",
+            "kernel.lengthscale=0.5",
+            "learner.regularization=1e-6",
+            "runner.save_model=false",
+        ),
+    ],
+    "qm7_many_body": ["experiment=qm7", "size=paper", 'runner.only=["Gaussian, many-body"]'],
+    "rotated_mnist_table": ["experiment=rotated_mnist", "size=paper"],
+}
+_SIDE, _ROUNDS = 8192, 5
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.device", description=__doc__.splitlines()[0])
+    parser.add_argument("root", help="folder of the data sets")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--only", nargs="+", choices=RUNS, default=list(RUNS), metavar="NAME")
+    parser.add_argument("--out", type=Path, default=Path("device.json"))
+    parser.add_argument("--side", type=int, default=_SIDE, help="rows of the matrices of the peak")
+    parser.add_argument("settings", nargs="*", help="KEY=VALUE for every run")
+    options = parser.parse_intermixed_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device: expected a device of this machine, found cuda and no GPU")
+    shared = [f"dataset.root={options.root}", f"engine.device={options.device}", *options.settings]
+    found: dict[str, Any] = {"hardware": hardware(), "peak": peak(torch.device(options.device), options.side)}
+    for name in options.only:
+        found[name] = measured([*RUNS[name], *shared], options.device)
+        print(name, json.dumps(found[name]), flush=True)
+        options.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")  # what is measured stays
+    return 0
+
+
+def measured(settings: list[str], device: str) -> dict[str, Any]:
+    """Metrics of the second of two runs, with its seconds from the first setting to the last result."""
+    _run(settings)
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    metrics = _run(settings)
+    found: dict[str, Any] = {"seconds": time.perf_counter() - started, "metrics": metrics}
+    if device == "cuda":
+        found["gpu_memory_mb"] = torch.cuda.max_memory_allocated() / 2**20
+    return found
+
+
+def _run(settings: list[str]) -> dict[str, float]:
+    """The metrics of a run, which leaves nothing behind."""
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv = ["run.py", *settings, f"outputs={folder}", "tracking.enabled=false"]
+        if code := command_line():
+            raise SystemExit(f"{' '.join(sys.argv)}: exit code {code}")
+        [path] = Path(folder).rglob(METRICS)
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def peak(device: torch.device, side: int) -> dict[str, float]:
+    """Operations a second of a product of two float32 matrices, and bytes a second that a copy reads and writes."""
+    A, B = torch.rand(2, side, side, device=device)
+    C = torch.empty_like(A)
+    product = _seconds(lambda: torch.mm(A, B, out=C), device)
+    copy = _seconds(lambda: C.copy_(A), device)
+    return {"flop_per_s": 2 * side**3 / product, "bytes_per_s": 2 * A.nbytes / copy}
+
+
+def _seconds(call: Any, device: torch.device) -> float:
+    """The shortest of some calls."""
+    shortest = float("inf")
+    for _ in range(_ROUNDS):
+        started = time.perf_counter()
+        call()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        shortest = min(shortest, time.perf_counter() - started)
+    return shortest
+
+
+if __name__ == "__main__":
+    sys.exit(main())
