@@ -14,6 +14,7 @@ from orbit.representations.base import (
 from orbit.representations.gradients import Gradients as Gradients
 from orbit.representations.matrices import Bag as Bag, Coulomb as Coulomb, is_symmetric as is_symmetric
 from orbit.representations.molecules import BagOfBonds as BagOfBonds, ManyBody as ManyBody
+from orbit.representations.moments import Moments as Moments
 from orbit.representations.outline import Outline as Outline
 from orbit.representations.patches import Crop as Crop, PatchPCA as PatchPCA
 from orbit.representations.polar import Polar as Polar

@@ -11,7 +11,19 @@ from sklearn.preprocessing import StandardScaler
 
 from orbit.core.errors import InputError
 from orbit.groups import Rotation
-from orbit.representations import Bag, BagOfBonds, Centre, Coulomb, ManyBody, Outline, Polar, Raw, Standardize, UnitNorm
+from orbit.representations import (
+    Bag,
+    BagOfBonds,
+    Centre,
+    Coulomb,
+    ManyBody,
+    Moments,
+    Outline,
+    Polar,
+    Raw,
+    Standardize,
+    UnitNorm,
+)
 from orbit.testing import RepresentationContract
 from orbit.testing.samples import smooth_images
 
@@ -69,6 +81,36 @@ class TestOutline(RepresentationContract):
     def test_points_of_other_axes_are_refused(self, shape):
         with pytest.raises(InputError, match=r"representation=outline takes images .* or volumes .*, found points of"):
             Outline().fit(np.ones((2, *shape)))
+
+
+class TestMoments(RepresentationContract):
+    component = Moments
+    shape = (8, 7)
+
+    @pytest.mark.parametrize("aspect", [0.0, 0.5, 1.0])
+    @pytest.mark.parametrize("channels", [(), (2,)])
+    def test_mean_slant_and_deviations_of_a_bell_are_as_stated(self, aspect, channels):
+        y, x = np.mgrid[:61, :51].astype(float)
+        bell = np.exp(-((y - 33) ** 2) / 80 - (x - 22 - 0.5 * (y - 33)) ** 2 / 20)  # deviations sqrt(40) and sqrt(10)
+        X = bell.reshape(1, 61, 51, *[1] * len(channels)) * np.ones(channels)
+        found = Moments(0.13, aspect).fit_transform(X)
+        assert found.shape == X.shape
+        density = found.reshape(61, 51, -1).sum(-1)
+        density /= density.sum()
+        mean = np.array([(density * y).sum(), (density * x).sum()])
+        np.testing.assert_allclose(mean, [30, 25], atol=0.05)
+        dy, dx = y - mean[0], x - mean[1]
+        np.testing.assert_allclose((density * dy * dx).sum(), 0, atol=0.3)
+        deviations = np.sqrt([(density * dy**2).sum(), (density * dx**2).sum()])
+        np.testing.assert_allclose(deviations, 0.13 * 51 * np.array([1, 0.5**aspect]), rtol=0.02)
+
+    def test_an_image_without_bright_pixels_does_not_change(self):
+        X = -np.ones((2, 4, 4))
+        np.testing.assert_allclose(Moments().fit_transform(X), X)
+
+    def test_vectors_are_refused(self):
+        with pytest.raises(InputError, match=r"representation=moments takes images of at least .*, found points of"):
+            Moments().fit(np.ones((2, 3, 3, 3, 3)))
 
 
 class TestCentre(RepresentationContract):
