@@ -139,11 +139,6 @@ def papers() -> list[Paper]:
     return [Paper.read(path) for path in sorted(_PAPERS.glob("*.yaml"))]
 
 
-def repeated() -> set[str]:
-    """The experiments that repeat tables and figures of papers."""
-    return {item.experiment for paper in papers() for item in paper.items if item.experiment}
-
-
 def _item(values: dict[str, Any]) -> Item:
     headline = values.get("headline")
     return Item(**values | {"headline": Headline(**headline) if headline else None})

@@ -12,7 +12,7 @@ from orbit.core.files import write_whole
 from orbit.core.paths import user_path
 from orbit.registry import register
 from papers.pages import pages
-from papers.published import experiments, papers, repeated
+from papers.published import experiments, papers
 from papers.records import FOLDER, PublishedRun, published_runs, read_records
 from papers.runs import read_runs
 from runners.job.job import Job
@@ -46,7 +46,7 @@ class Report(Runner):
 
     def check(self) -> None:
         super().check()
-        check_only(self.only, "experiment of the papers", sorted(repeated()))
+        check_only(self.only, "experiment of the papers", sorted(experiments()))
 
     def run(self, job: Job) -> None:
         outputs = Path(job.plan.config["outputs"])
@@ -77,7 +77,7 @@ def publish(folder: Path, outputs: Path, only: Collection[str] | None = None) ->
     InputError
         For a folder that cannot be written.
     """
-    found = published_runs(read_runs(outputs), only or repeated())
+    found = published_runs(read_runs(outputs), only or experiments())
     try:
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
         for kept, run in found:
