@@ -20,7 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.evidence import MOST_COLUMNS, MOST_ROWS, EvidenceChoice, choose_by_evidence
-from orbit.approx.scales import LANDMARKS, ScaleChoice, choose_lengthscale, field_features, kernel_features, sample_size
+from orbit.approx.scales import (
+    ScaleChoice,
+    choose_lengthscale,
+    field_features,
+    kernel_features,
+    landmark_rows,
+    sample_size,
+)
 from orbit.core.component import Estimator, check_with_parts, validated_points
 from orbit.core.errors import InputError
 from orbit.core.lru import Lru
@@ -247,7 +254,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             )
             return by_evidence
         sizes = (X[0].size,) if self.encoder_.is_identity else (self.encoder_.n_outputs_, X[0].size)
-        n = sample_size(len(X), len(self.orbit_.weights_), *sizes)
+        orbit_size = len(self.orbit_.weights_)
+        n = sample_size(len(X), orbit_size, *sizes)
         rows = np.sort(generator(seed).choice(len(X), n, replace=False))
         points, targets = X[rows], np.asarray(y)[rows]
         clusters = None if clusters is None else np.asarray(clusters)[rows]
@@ -255,7 +263,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         if isinstance(self.kernel_, FieldKernel):
             features = field_features(self.kernel_, *moved)
         else:
-            landmarks = engine.encoded(points[:: max(1, n // LANDMARKS)][:LANDMARKS], self.encode)
+            landmarks = engine.encoded(points[landmark_rows(n, orbit_size, sizes[0])], self.encode)
             features = kernel_features(self.kernel_, landmarks, *moved)
         choice = choose_lengthscale(self.kernel_, features, targets, clusters, by_evidence=rule != "auto")
         self.kernel_ = self.kernel_.rescaled(choice.multiple)

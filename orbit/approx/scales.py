@@ -37,8 +37,10 @@ _OF_MEDIAN = 8
 _CLEAR, _SLOPE = 1.75, 8.0
 
 # Points and landmarks of a small model, rows of a tile. Operations of its kernel values, which take about a second on
-# one core; more moved points than this affords are left out, down to the fewest.
-_POINTS, _FEWEST_POINTS, LANDMARKS, _ROWS = 1000, 100, 256, 256
+# one core; more moved points than this affords with the fewest landmarks are left out, down to the fewest. Few
+# landmarks prefer a larger lengthscale than the many of the final map, so they are more where that is affordable.
+_POINTS, _FEWEST_POINTS, _ROWS = 1000, 100, 256
+_LANDMARKS, _FEWEST_LANDMARKS = 384, 256
 _OPERATIONS, _OF_VALUES = 2e10, 1000
 
 # Numbers of all moved points, 512 MiB in float32; large points are fewer than the fewest above.
@@ -90,11 +92,21 @@ class ScaleChoice:
 
 def sample_size(n: int, orbit_size: int, d: int, size: int | None = None) -> int:
     """The number of points, of ``n``, of the small models, for vectors of ``d`` numbers, encoded from ``size``."""
-    per_point = orbit_size * LANDMARKS * (2 * len(_STEPS) * d + _OF_VALUES)
-    affordable = min(_POINTS, int(_OPERATIONS / per_point))
+    affordable = min(_POINTS, _affordable_values(orbit_size, d) // _FEWEST_LANDMARKS)
     if size is not None:
         affordable = min(affordable, max(n // 10, int(_ENCODED / (orbit_size * size))))
     return min(n, max(_FEWEST_POINTS, affordable), max(2, _NUMBERS // (orbit_size * d)))
+
+
+def landmark_rows(n: int, orbit_size: int, d: int) -> np.ndarray:
+    """Which of the ``n`` points of the small models are landmarks, for vectors of ``d`` numbers."""
+    affordable = max(_FEWEST_LANDMARKS, _affordable_values(orbit_size, d) // n)
+    return np.linspace(0, n, min(n, _LANDMARKS, affordable), endpoint=False).astype(int)
+
+
+def _affordable_values(orbit_size: int, d: int) -> int:
+    """Averages over an orbit of kernel values of vectors of ``d`` numbers, at all multiples tried."""
+    return int(_OPERATIONS / (orbit_size * (2 * len(_STEPS) * d + _OF_VALUES)))
 
 
 def choose_lengthscale(
