@@ -96,7 +96,8 @@ def test_every_command_is_planned(command, monkeypatch, tmp_path):
     for name in re.findall(r'^@register\("\w+", "(\w+)"\)', text, re.MULTILINE):  # test_readme.py installs it
         given = [word.replace(f",{name}", "") for word in given]
     monkeypatch.chdir(tmp_path)
-    Path("pictures/test/3").mkdir(parents=True)
+    for folder in ("pictures/test/3", "sky/test/ring"):
+        Path(folder).mkdir(parents=True)
     for name in ("new.csv", "new.npy"):
         Path(name).touch()
     for loader in orbit.available("dataset"):  # the files of an example need not be here
