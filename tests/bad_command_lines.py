@@ -58,7 +58,11 @@ COMMAND_LINES: list[tuple[str, ...]] = [
             ("runner.output", *PREDICT),
         )
     ),
-    ("dataset=arrays", "dataset.path='a\0b'", "dataset.path: expected a path that can be read (embedded null byte)"),
+    (
+        "dataset=arrays",
+        "dataset.path='a\0b'",
+        "dataset.path: expected a path that can be read (a null character), found",
+    ),
     ("dataset=arrays", "dataset.path='a\nb.npz'", "a\\nb.npz, found none"),
 ]
 

@@ -28,6 +28,6 @@ def user_path(path: str, name: str) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         return expanded
     except (OSError, ValueError, RuntimeError) as error:  # too long or not allowed, a null character, an unknown user
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else "a null character" if "\0" in str(path) else error
         raise ParameterError(name, f"a path that can be read ({reason})", path) from error
     return expanded
