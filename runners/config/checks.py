@@ -47,9 +47,10 @@ def check_learner(config: dict[str, Any], task: str) -> None:
     name, approx, hyper = (config[kind]["name"] for kind in ("learner", "approx", "hyper"))
     known = learner_classes(task)
     if name not in known:
+        is_guess = task == "classification" and config["dataset"].get("task") == "auto"
         raise InputError(
             f"learner={name} is not for {task}, which dataset={config['dataset']['name']} needs: "
-            f"choose from {', '.join(known)}"
+            f"choose from {', '.join(known)}{', or dataset.task=regression if the targets are numbers' * is_guess}"
         )
     feature_map: Any = orbit.get("approx", approx)
     if feature_map.operator_valued:

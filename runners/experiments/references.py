@@ -135,13 +135,13 @@ def described(found: list[Reference], data: Dataset) -> str:
 
 
 def warning_about_learning(job: Job, data: Dataset, fitted: Fitted, found: list[Reference]) -> str | None:
-    """A line if a fit is not better than the majority class or the mean; None otherwise, or if classes are balanced."""
+    """A line if a fit is not clearly better than the majority class or the mean; None if classes are balanced."""
     least = found[0]
     if least.is_beaten(data, fitted.predicted) or fitted.model["learner"].class_weight is not None:
         return None
     return (
-        f"not better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, {len(least.test)} test "
-        f"points); try {what_next(job.plan, data, fitted, job.finding is None)}"
+        f"not clearly better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, "
+        f"{len(least.test)} test points); try {what_next(job.plan, data, fitted, job.finding is None)}"
     )
 
 
@@ -154,6 +154,5 @@ def what_next(plan: Plan, data: Dataset, fitted: Fitted, with_groups: bool = Tru
     shape = fitted.model["representation"].transform(data.X_test[:1]).shape[1:]
     if config["encoder"]["name"] == "none" and len(shape) > 1:
         keys.append("encoder=patches" if BySize().for_shape(shape).is_identity else "encoder=by_size")
-    return ", ".join(
-        [*keys, "or another group by runner=discover" if with_groups else "another learner or more points"]
-    )
+    others = "another group by runner=discover" if with_groups else "another learner or more points"
+    return ", ".join([*keys, f"or {others}" if keys and with_groups else others])

@@ -35,7 +35,7 @@ def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
         out = run.ok(*ARRAYS, *IN_FIT, f"dataset.task={task}")
         least = "majority class" if task == "classification" else "mean"
         assert re.search(f"references +{least} ", out)
-        warned = f"not better than the {least} (p = " in out
+        warned = f"not clearly better than the {least} (p = " in out
         assert warned == (signal == 0)
         assert ("50 test points); try encoder=patches, or another group" in out) == warned
     write(rng, y, 0)
@@ -63,7 +63,7 @@ def test_patches_are_advised_for_points_that_have_them(rng):
     for representation, has_axes in (("unit_norm", True), ("bag", False)):
         made = plan(composed("dataset=digits", f"representation={representation}", "group=identity", *SMALL[2:4]))
         advice = module.what_next(made, data, fit_and_score(made, data, Stopwatch()))
-        assert ("encoder=patches" in advice) == has_axes
+        assert advice == "encoder=patches, or " * has_axes + "another group by runner=discover"
 
 
 def test_patches_by_size_are_advised_for_images_that_are_large_enough(rng):
@@ -108,3 +108,10 @@ def test_few_points_of_many_numbers(run, tmp_path, rng, monkeypatch):
     rough = np.sqrt(np.square(LinearRegression().fit(X[:150], y[:150]).predict(X[150:]) - y[150:]).mean())
     assert found["reference/linear/rmse"] < 3 * rough
     assert found["reference/mean/rmse"] == pytest.approx(y.std(), rel=0.3)
+
+
+def test_a_regressor_of_whole_numbers_hears_of_the_task(run, rng):
+    write(rng, rng.integers(6, size=60), 1)
+    command = ("dataset=arrays", "dataset.path=mine.npz", "group=identity", "learner=gp", "tracking.enabled=false")
+    assert "or dataset.task=regression if the targets are numbers" in run.refused(*command)
+    assert "dataset.task=regression" not in run.refused(*command, "dataset.task=classification")
