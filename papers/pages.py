@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from papers import markdown
+from papers.overview import PICTURE
 from papers.published import Experiment, Item, Paper
 from papers.records import FOLDER, Gathered, PublishedRun
 from runners.measure.results import TABLE, Result
@@ -25,6 +26,12 @@ _ABOUT = (
     "seeds or folds, with divisor n; a value without one is of a single seed. Times are wall clock, of machines that "
     "had other work too; of rows that have features in common, the first has the time of computing them. The records "
     "have the command, commit, machine, time and memory of each run."
+)
+
+_PICTURE = markdown.Markdown(
+    "Each disc is a row of a table at size=paper, with the published value of the same row where there is one. Named "
+    "are those whose error is a tenth below that of all faster ones; [Encoders](encoders.md) describes the rows of "
+    "patches."
 )
 
 
@@ -55,7 +62,12 @@ def _index(papers: Sequence[Paper], kept: Mapping[str, Gathered]) -> str:
         f"Of {len(items)} tables and figures with an experiment, {largest.count('paper')} have a complete result at "
         f"size=paper{''.join(smaller)}."
     )
-    blocks = [_ABOUT, total]
+    blocks = [
+        _ABOUT,
+        total,
+        markdown.picture("Error against seconds and memory, ours and published", PICTURE),
+        _PICTURE,
+    ]
     for paper in papers:
         blocks += [markdown.heading(f"{paper.authors}: {paper.title}"), _summary(paper, kept)]
     return markdown.page("Results beside the papers'", blocks)

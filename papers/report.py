@@ -11,6 +11,7 @@ from orbit.core.errors import InputError
 from orbit.core.files import write_whole
 from orbit.core.paths import user_path
 from orbit.registry import register
+from papers.overview import PICTURE, draw
 from papers.pages import pages
 from papers.published import experiments, papers
 from papers.records import FOLDER, PublishedRun, published_runs, read_records
@@ -89,8 +90,10 @@ def publish(folder: Path, outputs: Path, only: Collection[str] | None = None) ->
 
 
 def write_pages(folder: Path) -> None:
-    """Write the pages of a folder from the results that are kept in it."""
-    for name, text in pages(papers(), read_records(folder), experiments(), folder).items():
+    """Write the pages of a folder and their overview picture from the results that are kept in it."""
+    kept = read_records(folder)
+    draw(kept, folder / PICTURE)
+    for name, text in pages(papers(), kept, experiments(), folder).items():
         write_whole(folder / f"{name}.md", text)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
+from papers import overview
 from papers.pages import pages
 from papers.published import Experiment, Headline, Item, Paper, experiments, papers
 from papers.records import Gathered, PublishedRun, read_records
@@ -46,6 +47,22 @@ def test_pages_in_docs_are_those_of_the_results_in_docs(tmp_path):
     assert len(made) == len(papers()) + 1
     for name, text in made.items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: run runner=report runner.folder={DOCS}"
+
+
+def test_the_overview_has_every_row_with_a_score_and_a_time(tmp_path, monkeypatch):
+    results = [
+        Result(TABLE, "RF", "test/accuracy", [0.5, 0.7], seconds=3.0, published=0.8),
+        Result(TABLE, "untimed", "test/accuracy", [0.9]),
+        Result("curve", "RF", "test/accuracy", [0.9], x=1.0, seconds=1.0),
+    ]
+    run = Gathered([PublishedRun("cifar10", "paper", "", results=results, memory_mb=2048.0)])
+    drawn = []
+    monkeypatch.setattr(overview, "_panel", lambda ax, rows: drawn.append(rows))
+    overview.draw({"cifar10-paper": run}, tmp_path / overview.PICTURE)
+    assert drawn[1:] == [[], [], []]
+    [[label, *values]] = drawn[0]
+    assert (label, values) == ("RF", pytest.approx([3.0, 40.0, 2.0, 20.0]))
+    assert (tmp_path / overview.PICTURE).is_file()
 
 
 @pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
