@@ -363,6 +363,9 @@ FILES = [
     picture("FITS, planes", ".fits", fits(STACK), STACK[:, ::-1] / 255, **VOLUME),
     picture("FITS, planes as channels", ".fits", fits(STACK), STACK[:, ::-1].transpose(1, 2, 0) / 255, **ALL),
     picture("FITS, planes, not said what they are", ".fits", fits(STACK), error="has 5 channels, expected grey", **RGB),
+    picture("FITS, compressed", ".fits.gz", fits(GREY), GREY[::-1] / 255),
+    picture("FITS, a pixel is NaN", ".fits", fits(np.where(GREY == 5, np.nan, GREY)),
+            error="has 1 pixels that are NaN or infinite; fill them, or leave it out"),
     picture("FITS, cut", ".fits", text("SIMPLE"), error="is not a readable picture"),
     picture("FITS without an image", ".fits", fits(None), error="has no image, only tables or headers"),
     picture("NIfTI", ".nii", nifti(), UPRIGHT / 255, **VOLUME),
@@ -379,6 +382,8 @@ FILES = [
         "train/cat/1", "train/owl/1", "Testing/cat/1", "Testing/owl/1")), (6, 8), 0, TOP),
     File("images", "in folders inside those of the classes", "", in_classes(".png", pillow(GREY), (
         "cat/old/1", "cat/new/1", "owl/old/1", "owl/new/1")), (6, 8), 0, TOP, settings={"recursive": True}),
+    File("images", "in folders inside those of the classes, not said so", "", in_classes(".png", pillow(GREY), (
+        "cat/old/1", "owl/old/1")), error="found none directly in cat, owl; set dataset.recursive=true"),
     File("images", "listed in a table", "labels.csv", listed(MANIFEST), (6, 8), 0, TOP),
     File("images", "listed in a table, numbers and parts", "labels.csv", listed(MANIFEST), (6, 8), 0, TOP, (1.5, 4),
          {"target": "height", "split_column": "part", "task": "regression"}),

@@ -152,7 +152,9 @@ class LabelledFiles(OwnData):
             if not any(files.values()):
                 instead = f"none directly in {shortened(', '.join(files))}" if files else "no folder"
                 expected = f"a folder for each class with {self.shown} files in {part.absolute()}"
-                raise DataFileError(f"dataset.path: expected {expected}, found {instead}")
+                is_deeper = not self.recursive and self._of_kind(part.rglob("*/*/*"))
+                advice = "; set dataset.recursive=true to read the folders in them" if is_deeper else ""
+                raise DataFileError(f"dataset.path: expected {expected}, found {instead}{advice}")
 
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()

@@ -82,7 +82,7 @@ class Molecules(OwnData):
     file_column : str
         Column of the CSV file with the paths.
     smiles_column : str
-        Column of a CSV file with SMILES, where it has no column of paths.
+        Column of a CSV file with SMILES, where it has no column of paths; also in capitals.
     split_column : str or None
         Column of the CSV file, or value of the molecules, with the part of each: train, test or val.
     group_column : str or None
@@ -191,10 +191,12 @@ class Molecules(OwnData):
         from orbit.data.frames import require_values
         from orbit.data.table_files import csv_options, read_table  # here, because pandas takes half a second
 
-        texts = [self.file_column, self.smiles_column, *filter(None, [self.group_column])]
-        for column in (self.smiles_column, self.file_column):
+        others = [self.smiles_column.upper(), self.smiles_column.capitalize()]
+        texts = [self.file_column, self.smiles_column, *others, *filter(None, [self.group_column])]
+        for column in (self.smiles_column, self.file_column, *others):
             table = read_table(path, texts, [], csv_options(path, [*targets, column], texts, {}, {}))
             if column in table:
+                table = table.rename(columns=dict.fromkeys({column} & {*others}, self.smiles_column))
                 break
         else:
             raise InputError(

@@ -13,7 +13,8 @@ from orbit.core.errors import DataFileError, InputError
 Channels = Literal["grey", "rgb", "all"]
 Pages = Literal["channels", "volume", "first"]
 
-_TIFF, _FITS, _NIFTI = (".tif", ".tiff"), (".fits", ".fit", ".fts"), (".nii", ".nii.gz", ".mgz", ".mgh")
+_TIFF, _NIFTI = (".tif", ".tiff"), (".nii", ".nii.gz", ".mgz", ".mgh")
+_FITS = (".fits", ".fit", ".fts", ".fits.gz", ".fit.gz", ".fits.fz")
 _JPEG = (".jpg", ".jpeg", ".jpe", ".jfif")
 _PILLOW = (*_JPEG, ".png", ".webp", ".bmp", ".gif", ".jp2", ".j2k", ".tga", ".ppm", ".pgm", ".pbm")
 #: Suffixes of the files that are read, in lower case.
@@ -54,6 +55,10 @@ def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
         raise
     except Exception as error:  # readers raise many kinds, also for sizes that no memory holds
         raise DataFileError(f"{file.absolute()} is not a readable picture ({error})") from error
+    if values.dtype.kind == "f" and (count := np.count_nonzero(~np.isfinite(values))):
+        raise DataFileError(
+            f"{file.absolute()} has {count:,} pixels that are NaN or infinite; fill them, or leave it out"
+        )
     stack = _stack(values if values.dtype != bool else values * np.uint8(255), axes, pages)
     if channels != "all":
         if stack.shape[-1] > 1 and not ("S" in axes and stack.shape[-1] in (3, 4)):

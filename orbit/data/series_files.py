@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -202,6 +203,8 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
             raise InputError(f"series {row[columns.id]} has two rows of the same time, {row[columns.time]}")
         table = table.sort_values(columns.time, kind="stable")
     groups = table.groupby(columns.id, sort=False)
+    if columns.time is None and columns.values is None:
+        _warn_about_times(groups, names)
     first = groups.head(1).sort_index()
     about = [name for name in (*columns.targets, columns.group) if name in table]
     for name in about:
@@ -211,6 +214,19 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
     values = {key: numbers(rows[names], _LONG_ADVICE) for key, rows in groups}
     ids = first[columns.id].tolist()
     return Recorded([values[key] for key in ids], [*map(str, ids)], *_about(first, columns, task), names)
+
+
+def _warn_about_times(groups: Any, names: list[str]) -> None:
+    """Warn of columns that grow from row to row in every series, as times do."""
+    grows = [
+        name for name in names if all(values.is_monotonic_increasing and values.is_unique for _, values in groups[name])
+    ]
+    if grows and groups.size().min() > 2:
+        warnings.warn(
+            f"column {grows[0]} grows from row to row in every series, and is taken for a channel; "
+            "set dataset.time_column if it is the time",
+            stacklevel=2,
+        )
 
 
 _WIDE_ADVICE = "leave it out with dataset.exclude, or set dataset.id_column if a series has many rows"

@@ -135,6 +135,12 @@ def test_a_table_in_long_form(tmp_path):
     np.testing.assert_array_equal(points.X, TEST[order].transpose(0, 2, 1).astype(np.float32))
 
 
+def test_times_that_are_not_named_are_warned_of(tmp_path):
+    long(TRAIN, kinds(12)).sort_values("time").to_csv(tmp_path / "a.csv", index=False)
+    with pytest.warns(UserWarning, match="column time grows from row to row in every series, .* dataset.time_column"):
+        assert Series(str(tmp_path / "a.csv"), id_column="case").load(0).X_train.shape == (9, 9, 3)
+
+
 def test_a_table_in_wide_form_with_groups(tmp_path):
     frame = pd.DataFrame(TRAIN[:, 0], columns=[f"t{i}" for i in range(9)])
     frame = frame.assign(label=kinds(12), patient=np.arange(12) // 3, note="x")
