@@ -83,11 +83,12 @@ def _apart(values: pd.Series) -> str:
 
 
 def _unit(values: pd.Series, signs: Mapping[str, str]) -> str | None:
-    texts = values.dropna().astype(str)
-    texts = texts[texts.str.contains(r"\d")]
-    if len(texts) < _MOSTLY * values.notna().sum():
+    counts = values.value_counts()
+    counts.index = counts.index.astype(str)
+    counts = counts[counts.index.str.contains(r"\d")]
+    if counts.sum() < _MOSTLY * values.notna().sum():
         return None
-    known, unit = texts.drop_duplicates(), None
+    known, unit = pd.Series(counts.index), None
     for part in (known[:_FIRST], known):
         numbers, units = _split(part, signs)
         unit = units.mode().iloc[0] if len(units) else ""
