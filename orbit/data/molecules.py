@@ -136,16 +136,17 @@ class Molecules(OwnData):
         if path.suffix.lower() == ".csv":
             table = self._table(path, targets)
             molecules, read, how = self._of_table(table, path)
-            values = {name: table[name].to_numpy()[read] for name in (*targets, *self._about())}
+            values = {name: table[name].to_numpy()[read] for name in self._about()}
+            y = self._of_column(table, targets)[read]
         else:
             files = self._files(path)
             found, read = self._read_files(files)
             molecules = [one for several in found for one in several]
             values = {name: _values(molecules, name) for name in (*targets, *self._about())}
+            y = np.column_stack([values[name] for name in targets]) if len(targets) > 1 else values[targets[0]]
             if path.is_dir() and (folders := folders_of_parts(path)):
                 of_files = [_part_of(files[i], folders) for i in read]
                 parts = given_parts(np.repeat(of_files, [*map(len, found)]), "path")
-        y = np.column_stack([values[name] for name in targets]) if len(targets) > 1 else values[targets[0]]
         task = self._task(y)
         self._check_unit(molecules)
         X = self._matrices(molecules, max(map(len, molecules)))
@@ -190,11 +191,13 @@ class Molecules(OwnData):
     def _table(self, path: Path, targets: list[str]) -> pd.DataFrame:
         from orbit.data.frames import require_values
         from orbit.data.table_files import csv_options, read_table  # here, because pandas takes half a second
+        from orbit.data.units import units_of, without_units
 
         others = [self.smiles_column.upper(), self.smiles_column.capitalize()]
         texts = [self.file_column, self.smiles_column, *others, *filter(None, [self.group_column])]
         for column in (self.smiles_column, self.file_column, *others):
-            table = read_table(path, texts, [], csv_options(path, [*targets, column], texts, {}, {}))
+            options = csv_options(path, [*targets, column], texts, {}, {})
+            table = read_table(path, texts, [], options)
             if column in table:
                 table = table.rename(columns=dict.fromkeys({column} & {*others}, self.smiles_column))
                 break
@@ -208,7 +211,13 @@ class Molecules(OwnData):
         about = [] if not targets else [("split_column", self.split_column), ("group_column", self.group_column)]
         given = [*has, *((key, name) for key, name in about if name), *(("target", name) for name in targets)]
         require_values(table, given, path)
-        return table
+        return without_units(table, units_of(table[targets], options), options)
+
+    def _of_column(self, table: pd.DataFrame, names: list[str]) -> np.ndarray:
+        """Targets of a table."""
+        from orbit.data.frames import targets
+
+        return targets(table, names, self.task)
 
     def _about(self) -> list[str]:
         """The columns or values with parts and groups."""

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from orbit.core.errors import DataFileError, InputError
 from orbit.data.frames import check_names, is_text, plain
-from orbit.data.units import BLANKS, bare, numeric_columns
+from orbit.data.units import BLANKS, bare, numeric_columns, well_grouped
 
 _PARQUET, _SPREADSHEETS = (".parquet", ".pq"), (".xls", ".xlsx", ".ods")
 _ARCHIVES = ".zip", ".gz", ".bz2", ".xz", ".zst", ".tar"
@@ -77,6 +78,11 @@ def _csv(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[
             written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
             if written.str.match(r"\s*[+-]?0\d").any():
                 frame[column] = written
+    if "thousands" in options:
+        written = pd.read_csv(file, dtype=str, **options)
+        numeric = [name for name in frame if is_numeric_dtype(frame[name])]
+        dates = [name for name in numeric if not well_grouped(written[name].dropna().astype(str), options).all()]
+        frame = frame.assign(**{name: written[name] for name in dates})
     unnamed = [name for name in frame if name.startswith("Unnamed: ")]  # as of a separator at the end of each line
     return frame.drop(columns=[name for name in unnamed if (frame[name].isna() | (frame[name] == "")).all()])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -97,9 +99,21 @@ def _unit(values: pd.Series, signs: Mapping[str, str]) -> str | None:
     return unit if unit or known.str.contains(_MINUS).any() else None
 
 
+def well_grouped(texts: pd.Series, signs: Mapping[str, Any]) -> pd.Series:
+    """Whether the sign of thousands, where a text has it, is followed by three digits, unlike in 31.12.2026."""
+    if not (sign := signs.get("thousands")):
+        return pd.Series(True, texts.index)
+    decimal = re.escape(signs.get("decimal") or ".")
+    groups = rf"\s*[+-]?\d{{1,3}}({re.escape(sign)}\d{{3}})+({decimal}\d*)?\s*"
+    return ~texts.str.contains(sign, regex=False) | texts.str.fullmatch(groups)
+
+
 def _split(texts: pd.Series, signs: Mapping[str, str]) -> tuple[pd.Series, pd.Series]:
     """The number in each text, NaN if there is none, and its unit."""
     parts = texts.str.extract(f"^{_WRITTEN}$").fillna("")
+    grouped = well_grouped(parts["number"], signs)
     digits = parts["number"].str.replace(signs.get("thousands") or " ", "", regex=False)
     written = parts["sign"].str.replace(_MINUS, "-") + digits.str.replace(signs.get("decimal") or ".", ".", regex=False)
-    return pd.to_numeric(written, errors="coerce").astype(float), parts["before"] + parts["after"].str.strip()
+    return pd.to_numeric(written, errors="coerce").astype(float).where(grouped), parts["before"] + parts[
+        "after"
+    ].str.strip()

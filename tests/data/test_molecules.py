@@ -212,9 +212,10 @@ def test_smiles_get_the_same_conformer_every_time(tmp_path):
     points = loader.read_points(str(tmp_path / "new.csv"), one.form)
     assert points.X.shape == (2, 20, 20)
     (tmp_path / "capitals.csv").write_text(
-        (tmp_path / "a.csv").read_text().replace("smiles", "SMILES").replace(",", ";")
+        (tmp_path / "a.csv").read_text().replace("smiles", "SMILES").replace(",", ";").replace("\n", " eV\n")
     )
-    capitals = Molecules(str(tmp_path / "capitals.csv"), target="heat").load(0)
+    capitals = Molecules(str(tmp_path / "capitals.csv"), target="heat eV").load(0)
+    assert capitals.task == "regression"
     np.testing.assert_array_equal(capitals.X_train, Molecules(str(tmp_path / "a.csv"), target="heat").load(0).X_train)
     (tmp_path / "bad.csv").write_text("smiles,heat\nCCO,1\nC(C,2\n")
     with pytest.raises(InputError, match=r"bad\.csv: row 2, 'C\(C', is no SMILES that RDKit reads"):

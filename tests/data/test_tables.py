@@ -153,6 +153,14 @@ def test_units_are_those_of_the_training_part(save):
     assert {*Table(kinds, target="kind", features=["legs"]).load(0).y_train} == {"0 kg", "1 kg", "2 kg", "3 kg"}
 
 
+def test_dates_with_points_are_no_numbers_with_thousands(tmp_path):
+    rows = "".join(f"{i}.200,5;{i % 28 + 1:02d}.02.2025;{i}.5 kg;{'nm'[i % 2]}\n" for i in range(1, 60))
+    (tmp_path / "mine.csv").write_text("a;d;w;y\n" + rows)
+    data = Table(str(tmp_path / "mine.csv"), target="y").load(0)
+    assert data.reading["features"] == ["a"]  # and 12.5 kg is not 125
+    assert "left out: d (28 different texts with digits, e.g. '02.02.2025'), w (59 different" in "\n".join(data.notes)
+
+
 def test_points_between_thousands_are_no_decimals_elsewhere(tmp_path):
     (tmp_path / "mine.csv").write_text('a,b,y\n0.126,"1.200,50 €",n\n1.5,"2.000,10 €",m\n0.13,"3,50 €",n\n1,"4 €",m\n')
     data = Table(str(tmp_path / "mine.csv"), target="y").load(0)
