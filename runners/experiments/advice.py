@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.stats import friedmanchisquare
+from scipy.stats import binomtest, friedmanchisquare
 
 from orbit.core.params import parameters
 from orbit.groups import Orthogonal
@@ -21,6 +21,9 @@ _OUTSIDE = 1.5
 
 # The order of points is taken to be arbitrary unless a test rejects it at this level.
 _LEVEL = 0.01
+
+# Probability by chance below which intervals are taken to be too short.
+_UNLIKELY = 0.001
 
 # Share of the points above which a class is so frequent that the others are rare.
 _FREQUENT = 0.7
@@ -99,6 +102,15 @@ def setting_for_rare_classes(learner: Learner, y: np.ndarray) -> str | None:
         return None
     of_learner = "" if "class_weight" in parameters(type(learner)) else "learner=logistic "
     return f"{of_learner}learner.class_weight=balanced"
+
+
+def warning_about_intervals(plan: Plan, metrics: dict[str, float], n_test: int) -> str | None:
+    """A line if intervals of 95 % have far fewer of the test points than chance explains; None otherwise."""
+    coverage = metrics.get("test/coverage")
+    if coverage is None or binomtest(round(coverage * n_test), n_test, 0.95, "less").pvalue > _UNLIKELY:
+        return None
+    setting = "kernel.lengthscale=median" if plan.config["approx"]["name"] == "exact" else "approx=exact"
+    return f"intervals of 95 % have only {coverage:.0%} of {n_test} test points; try {setting}"
 
 
 def _warn(text: str) -> None:

@@ -10,6 +10,7 @@ from orbit.learners.base import Learner
 from orbit.registry import register
 from orbit.solvers.selection import end_of_path
 from runners.config.plan import Plan
+from runners.experiments import advice
 from runners.experiments.drawing import draw_fit
 from runners.experiments.estimate import Fits, estimated
 from runners.experiments.fitting import Fitted, fit_and_score
@@ -73,6 +74,8 @@ class Fit(Runner):
             beside = references(job.plan, data, fitted)
         log_references(job, beside, data)
         if (warning := warning_about_learning(job, data, fitted, beside)) is not None:
+            job.row("warning", warning)
+        if (warning := advice.warning_about_intervals(job.plan, fitted.metrics, len(data.X_test))) is not None:
             job.row("warning", warning)
         if self.check_group:
             with job.stage("check_group"):

@@ -9,7 +9,7 @@ import pytest
 from command_line import composed
 
 from runners.config.plan import plan
-from runners.experiments.advice import warn_about_combinations, warn_about_points
+from runners.experiments.advice import warn_about_combinations, warn_about_points, warning_about_intervals
 
 FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein", "kernel=curl_free")
 
@@ -74,3 +74,14 @@ def test_turns_of_clouds_in_arbitrary_order_are_warned_of(settings, ordered, war
         warn_about_points(plan(composed(*settings)), X)
         warn_about_points(plan(composed(*settings)), np.ones((5, 2, 3)))
     assert ["choose encoder=point_pairs" in str(each.message) for each in found] == [True] * warned
+
+
+@pytest.mark.parametrize(
+    ("coverage", "n", "approx", "setting"),
+    [(0.0, 3, "nystrom", "approx=exact"), (0.6, 40, "exact", "kernel.lengthscale=median"), (0.8, 10, "exact", None)],
+)
+def test_intervals_that_are_too_short_are_told(coverage, n, approx, setting):
+    made = plan(composed("dataset=vector_field", "group=identity", f"approx={approx}"))
+    text = warning_about_intervals(made, {"test/coverage": coverage}, n)
+    assert text is None if setting is None else text.endswith(f"of {n} test points; try {setting}")
+    assert warning_about_intervals(made, {}, n) is None
