@@ -95,10 +95,13 @@ class Discovery:
         In ascending order of error; one is the identity.
     example : array, shape (1, *shape)
         One of the points.
+    encoder : Encoder or None
+        The one of all trials that name none, where the given encoder left it open.
     """
 
     trials: list[Trial]
     example: np.ndarray
+    encoder: Encoder | None = None
 
     @property
     def identity(self) -> Trial:
@@ -117,7 +120,7 @@ class Discovery:
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The sections of a configuration with the best orbit: see :attr:`Trial.settings`."""
-        return self.best.settings
+        return ({} if self.encoder is None else {"encoder": section(self.encoder)}) | self.best.settings
 
     def helps(self, trial: Trial) -> bool:
         """Whether the error with the orbit is lower than without by more than chance (5 %), and by more than 5 %."""

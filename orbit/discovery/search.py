@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from orbit.core.progress import Progress
@@ -54,6 +55,7 @@ def discover(
         The cluster of each point, such as the patient it comes from: points of one are left out together.
     encoder : Encoder or None
         Maps a moved point to the vector that the kernel takes; None takes the point itself, or an invariant encoder.
+        What :class:`~orbit.encoders.BySize` leaves open is compared too.
     groups : iterable of Group or None
         None: all registered groups that act on points of the shape, with :meth:`Group.variants`, and invariant
         encoders. Points that are symmetric matrices are no images.
@@ -86,19 +88,23 @@ def discover(
     Cyclic(axis=0)
     """
     points = sampled(X, y, task, clusters, encoder, max_points, random_state)
+    first, *others = points.encoder.compared(points.X.shape[1:])
+    found = None if first is points.encoder else first
+    points = replace(points, encoder=first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about settings that nobody has chosen
         orbits = candidates(points.X, groups, refine, encoded=not points.encoder.is_identity)
         tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in orbits]
         if groups is None and points.encoder.is_identity:
-            tried += [(Orbit(), encoder) for encoder in invariant_encoders(points.X.shape[1:])]
+            others += invariant_encoders(points.X.shape[1:])
+        tried += [(Orbit(), encoder) for encoder in others]
         trials = points.trials([(Orbit(), None)], MULTIPLES)
         with Progress(len(tried), "groups", progress) as shown:
             trials += points.trials(tried, trials[0].multiple, shown.step)
         if refine:
             _refine(trials, points)
             _multiply(trials, points)
-    return Discovery(sorted(points.tested(trials), key=lambda trial: trial.error), points.X[:1])
+    return Discovery(sorted(points.tested(trials), key=lambda trial: trial.error), points.X[:1], found)
 
 
 def _refine(trials: list[Trial], points: Points) -> None:

@@ -68,6 +68,10 @@ class Encoder(Component):
         """The encoder for points of a shape: this one, unless it chooses another."""
         return self
 
+    def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
+        """The encoders that are open for points of a shape: one to compare groups with, and others without."""
+        return [self]
+
     def is_global(self, shape: tuple[int, ...]) -> bool:
         """Whether vectors of points of a shape say nothing about places: one window spans the point."""
         return False

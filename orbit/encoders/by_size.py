@@ -20,8 +20,11 @@ from orbit.registry import register
 # Series, images and volumes of fewer entries along an axis are compared as they are.
 _SHORTEST = {1: 64, 2: 24, 3: 8}
 
-# Images from this side on are textures seen in one window, smaller ones are objects whose parts have places.
-_ONE_WINDOW = 48
+# Images from this side on may be textures, seen in one window; smaller ones are objects, whose parts have places.
+_MAYBE_TEXTURES = 48
+
+# Positions of patches along an axis of objects, about; of larger images every second position is taken, or fewer.
+_POSITIONS = 24
 
 # Entries of a patch along an axis, and the distances between them that are tried.
 _OF_SERIES, _OF_TEXTURES = (9, (1, 2, 4, 8, 16, 32)), (3, (1, 2, 4))
@@ -33,9 +36,10 @@ class BySize(Encoder):
 
     Series of at least 64 samples: patches of 9 samples, 1, 2, 4 and so on up to 32 apart, 64 landmarks each, of the
     series and of its differences; mean, mean of the positive part and maximum over the whole series, standardised.
-    Images of 24 to 47 pixels: patches of 5 x 5, 64 landmarks, windows 4 positions apart. Larger images: patches of
-    3 x 3 with entries 1, 2 and 4 pixels apart, averaged over their turns and mirror images, 64 landmarks each, means
-    over the whole image, standardised. Volumes: the same with patches of 3 x 3 x 3 and the turns of a cube.
+    Images of 24 to 47 pixels are objects: patches of 5 x 5, 64 landmarks, windows 4 positions apart. Larger ones may be
+    textures: patches of 3 x 3 with entries 1, 2 and 4 pixels apart, averaged over their turns and mirror images, 64
+    landmarks each, means over the whole image, standardised; or objects, with patches at every second position or
+    fewer. Volumes: as textures, with patches of 3 x 3 x 3 and the turns of a cube.
 
     Settings of series were chosen by leave-one-out errors on the training parts of seven sets that aeon bundles, of
     small images by validation on MNIST, of large ones by leave-one-out errors on the training part of pictures of ten
@@ -45,6 +49,9 @@ class BySize(Encoder):
     ----------
     axes : int >= 1 or None
         As for :class:`~orbit.encoders.patches.Patches`.
+    textures : bool or None
+        Whether images of at least 48 pixels are textures. None is True; where a run compares groups, it also compares
+        the two, by leave-one-out error.
 
     Attributes
     ----------
@@ -59,12 +66,18 @@ class BySize(Encoder):
     [[1, 2, 4, 8], [1, 2, 4, 8]]
     """
 
-    def __init__(self, axes: PositiveInt | None = None) -> None:
+    def __init__(self, axes: PositiveInt | None = None, textures: bool | None = None) -> None:
         self.axes = axes
+        self.textures = textures
 
     def for_shape(self, shape: tuple[int, ...]) -> Encoder:
         chosen = self._choice(shape)[0]
         return chosen if isinstance(chosen, NoEncoder) else self
+
+    def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
+        if self.textures is not None or self._axes_of(shape) != 2 or min(shape[:2]) < _MAYBE_TEXTURES:
+            return [self]
+        return [BySize(self.axes, False), BySize(self.axes, True)]
 
     def is_global(self, shape: tuple[int, ...]) -> bool:
         return self._choice(shape)[0].is_global(shape)
@@ -96,16 +109,18 @@ class BySize(Encoder):
         yield points.diff(dim=1)
 
     def _choice(self, shape: tuple[int, ...]) -> list[Encoder]:
-        axes = min(self.axes or grid_axes(shape), len(shape), max(_SHORTEST))
+        axes = self._axes_of(shape)
         shortest = min(shape[:axes])
         if shortest < _SHORTEST[axes]:
             return [NoEncoder()]
         if axes == 1:
             return [_of_series(length) for length in (shortest, shortest - 1)]
-        if axes == 2 and shortest < _ONE_WINDOW:
-            layer = Layer(normalization=MeanRemoval(), n_components=64, pooling=GaussianPooling(4))
-            return [Patches([layer], axes=2)]
+        if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
+            return [_of_objects(shortest)]
         return [_of_textures(shortest, axes)]
+
+    def _axes_of(self, shape: tuple[int, ...]) -> int:
+        return min(self.axes or grid_axes(shape), len(shape), max(_SHORTEST))
 
 
 def _of_series(length: int) -> Patches:
@@ -119,6 +134,12 @@ def _of_series(length: int) -> Patches:
         padding="zero",
     )
     return Patches([layer], unit_norm=False, standardize=True, axes=1)
+
+
+def _of_objects(shortest: int) -> Patches:
+    stride = shortest // _POSITIONS
+    layer = Layer(stride=stride, normalization=MeanRemoval(), n_components=64, pooling=GaussianPooling(4))
+    return Patches([layer], axes=2)
 
 
 def _of_textures(shortest: int, axes: int) -> Patches:

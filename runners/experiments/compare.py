@@ -104,7 +104,7 @@ def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> li
     if not any(beside[0].is_beaten(data, fitted.predicted) for fitted in fits):
         text = f"neither is better than the {beside[0].name}"
         job.row(
-            "warning", f"{at}: {text}; try {what_next(job.plan, data, fits[1], job.finding is None)}".removeprefix(": ")
+            "warning", f"{at}: {text}; try {what_next(job.plan, data, fits[1], job.group_is_given)}".removeprefix(": ")
         )
     scores = [fitted.metrics for fitted in fits] + [
         {f"test/{name}": value for name, value in reference.metrics(data).items()} for reference in beside

@@ -20,6 +20,8 @@ from orbit.core.files import write_whole
 from orbit.core.params import PositiveInt
 from orbit.data import Dataset
 from orbit.discovery import Discovery, discover
+from orbit.discovery.sections import brief, section
+from orbit.encoders import BySize
 from orbit.registry import register
 from runners.config.plan import Plan
 from runners.job.job import Job
@@ -32,8 +34,10 @@ log = logging.getLogger(__name__)
 _EXPERIMENT = "conf/experiment/discovered.yaml"
 _SWEEP_FILE = ".group-{}.json"
 
-# Training points that groups are compared on: by this runner unless the user says otherwise, and for data without one.
-_POINTS, _FEW_POINTS = 500, 400
+# Training points that groups are compared on: by this runner unless the user says otherwise, and for data without one,
+# of which large points are fewer, but not fewer than the last, so that two cores take about 15 s.
+_POINTS, _FEW_POINTS, _FEWEST_POINTS = 500, 400, 100
+_FEW_NUMBERS = 1_000_000
 
 _GLOBAL = "one window of the encoder spans the point, so that places do not matter; runner=discover compares groups"
 
@@ -79,7 +83,9 @@ class Discover(Runner):
         job.row("or by", f"--config-dir {shlex.quote(str(folder))} experiment={Path(_EXPERIMENT).stem}")
 
 
-def discovered(plan: Plan, data: Dataset, n_points: int, refine: bool) -> Discovery:
+def discovered(
+    plan: Plan, data: Dataset, n_points: int, refine: bool, groups: list[orbit.groups.Group] | None = None
+) -> Discovery:
     """Groups compared on at most ``n_points`` training points of a plan's data, in its representation and encoder.
 
     Polar samples, which only turns move, are replaced by the pixels.
@@ -94,6 +100,7 @@ def discovered(plan: Plan, data: Dataset, n_points: int, refine: bool) -> Discov
         task=data.task,
         clusters=None if data.clusters is None else data.clusters[rows],
         encoder=plan.component("encoder"),
+        groups=groups,
         max_points=n_points,
         refine=refine,
         random_state=seed,
@@ -101,15 +108,18 @@ def discovered(plan: Plan, data: Dataset, n_points: int, refine: bool) -> Discov
     )
 
 
-def with_discovered_group(plan: Plan, sweep: Path | None) -> tuple[Plan, str | None]:
-    """A plan with the discovered group, if its data name none and neither does the user, and the finding in words.
+def with_discovered_group(plan: Plan, sweep: Path | None) -> tuple[Plan, tuple[str, str] | None]:
+    """A plan with what its data decide, and what that is and how, in words; None if there is nothing to decide.
 
-    The jobs of a sweep with the same split of the data discover it once: the first writes it into the sweep's folder.
+    That is the group, if neither they nor the user name one, and what the encoder leaves open. The jobs of a sweep with
+    the same split of the data decide once: the first writes it into the sweep's folder.
     """
     runner: Any = orbit.get("runner", plan.config["runner"]["name"])
-    if not (plan.has_open_group and runner.uses_data and runner.takes_group):
+    is_open = plan.has_open_group or isinstance(plan.component("encoder"), BySize)
+    if not (is_open and runner.uses_data and runner.takes_group):
         return plan, None
     parts = {kind: plan.config[kind] for kind in ("dataset", "representation", "encoder", "seed")}
+    parts["group"] = plan.composed["group"]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
     written = None if sweep is None else sweep / _SWEEP_FILE.format(digest)
     if written is not None and written.exists():
@@ -118,21 +128,47 @@ def with_discovered_group(plan: Plan, sweep: Path | None) -> tuple[Plan, str | N
         settings, sentence = distributed.gather(_finding(plan))[0]
     if written is not None:
         write_whole(written, json.dumps([settings, sentence]))
-    log.info("group=auto: %s", sentence)
-    return plan.variant(settings), sentence
+    if sentence is None:
+        return plan, None
+    kind = "group" if plan.has_open_group else "encoder"
+    log.info("%s=%s: %s", kind, parts[kind]["name"], sentence)
+    return plan.variant(settings), (kind, sentence)
 
 
-def _finding(plan: Plan) -> tuple[dict[str, Any], str]:
-    """The sections of the discovered group, and the finding in words."""
+def _finding(plan: Plan) -> tuple[dict[str, Any], str | None]:
+    """The sections that the data decide, and the finding in words."""
     loader, seed = plan.component("dataset"), plan.seed("dataset")
     data = loader.load(seed, lazy=True) if plan.config["engine"]["stream"] else plan.load()
+    encoder, *others = plan.component("encoder").compared(data.X_train.shape[1:])
+    if not plan.has_open_group:
+        return _encoder(plan, data) if others else ({}, None)
     try:
-        if plan.component("encoder").is_global(data.X_train.shape[1:]):
+        if encoder.is_global(data.X_train.shape[1:]):
             return {"group": {"name": "identity"}}, f"no group is compared, because {_GLOBAL}"
-        found = discovered(plan, data, _FEW_POINTS, refine=False)
+        found = discovered(plan, data, _few(data), refine=False)
     except InputError as error:
         return {"group": {"name": "identity"}}, f"no group is compared: {error}"
     return found.settings, found.sentence
+
+
+def _few(data: Dataset) -> int:
+    return min(_FEW_POINTS, max(_FEWEST_POINTS, _FEW_NUMBERS // int(np.prod(data.X_train.shape[1:]))))
+
+
+def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
+    """The section of the encoder with the lowest error, of those that the plan leaves open, with its group."""
+    groups = [] if plan.config["group"]["name"] == "identity" else [plan.component("group")]
+    try:
+        found = discovered(plan, data, _few(data), refine=False, groups=groups)
+    except InputError:  # too few points
+        return {}, None
+    assert found.encoder is not None
+    errors = dict[str, float]()
+    for trial in found.trials:  # in ascending order of error
+        errors.setdefault(brief(section(trial.encoder or found.encoder)), trial.error)
+    (best, error), (other, larger) = errors.items()
+    chosen = section(found.trials[0].encoder or found.encoder)
+    return {"encoder": chosen}, f"{best}: the leave-one-out error is {error:.3g} with it, {larger:.3g} with {other}."
 
 
 def command_line(settings: Mapping[str, Mapping[str, Any]]) -> str:

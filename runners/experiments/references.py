@@ -141,7 +141,7 @@ def warning_about_learning(job: Job, data: Dataset, fitted: Fitted, found: list[
         return None
     return (
         f"not clearly better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, "
-        f"{len(least.test)} test points); try {what_next(job.plan, data, fitted, job.finding is None)}"
+        f"{len(least.test)} test points); try {what_next(job.plan, data, fitted, job.group_is_given)}"
     )
 
 

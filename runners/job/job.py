@@ -59,18 +59,23 @@ class Job(Stopwatch):
         Flat names, ``test/accuracy`` and so on.
     history : dict of str to list of float
         Metrics that have a value for each step.
-    finding : str or None
-        What looking for a group has found, in words; None where a group was given.
+    finding : (str, str) or None
+        What the data have decided, the group or the encoder, and how in words; None if nothing was open.
     """
 
-    def __init__(self, plan: Plan, folder: RunFolder, record: Record, finding: str | None = None) -> None:
+    def __init__(self, plan: Plan, folder: RunFolder, record: Record, finding: tuple[str, str] | None = None) -> None:
         super().__init__()
         self.plan, self.folder, self.record, self.finding = plan, folder, record, finding
         self.history: dict[str, list[float]] = {}
         self._drawn: set[tuple[str, ...]] = set()
-        self._table = [] if finding is None else [("group", finding)]
+        self._table = [] if finding is None else [finding]
         self._texts: list[str] = []
         self._results: dict[tuple[Any, ...], Result] = {}
+
+    @property
+    def group_is_given(self) -> bool:
+        """Whether no groups were compared, because one was given."""
+        return self.finding is None or self.finding[0] != "group"
 
     def load(self, plan: Plan | None = None) -> Dataset:
         """Load the data set of the job's plan or of another one, and record it; the first is logged."""

@@ -249,6 +249,20 @@ def test_settings_follow_from_the_size(shape, length, rng):
     assert encoded(orbit.build("encoder", "by_size").fit(X, 0), X).shape == (70, length)
 
 
+@pytest.mark.parametrize(
+    ("shape", "textures"), [((47, 60), [None]), ((48, 60, 3), [False, True]), ((200,), [None]), ((9, 9, 9), [None])]
+)
+def test_large_images_may_be_objects_or_textures(shape, textures):
+    assert [encoder.textures for encoder in orbit.build("encoder", "by_size").compared(shape)] == textures
+
+
+def test_objects_of_any_size_have_about_as_many_positions(rng):
+    encoder = orbit.build("encoder", "by_size", textures=False)
+    assert not encoder.is_global((80, 72))
+    [layer] = encoder.fit(rng.random((12, 80, 72)), 0).encoders_[0].layers_
+    assert layer.stride == 3
+
+
 def test_small_points_are_not_encoded():
     encoder = BySize()
     assert encoder.for_shape((23, 40)).is_identity

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from command_line import composed, folders
 from samples import npy_files, npy_shards
+from scipy import ndimage
 
 import orbit
 from runners.config.plan import plan
@@ -76,7 +77,7 @@ def test_a_sweep_discovers_a_group_once_for_each_split(monkeypatch, tmp_path, ow
     expected = {"": "dihedral", "learner=svm": "dihedral", "group=rotation": "rotation", "seed=1": "dihedral"}
     for setting, name in {**expected, "runner=sync": "identity"}.items():
         made, why = with_discovered_group(plan(composed(*own, *[setting][: len(setting)])), tmp_path)
-        assert (made.config["group"]["name"], why) == (name, "why" if name == "dihedral" else None)
+        assert (made.config["group"]["name"], why) == (name, ("group", "why") if name == "dihedral" else None)
     assert len(found) == 2
 
 
@@ -84,4 +85,27 @@ def test_few_points_have_no_group(tmp_path):
     np.savez(tmp_path / "own.npz", X=np.random.default_rng(0).random((9, 4, 4)), y=np.arange(9) % 2)
     made, why = with_discovered_group(plan(composed("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}")), None)
     assert made.config["group"]["name"] == "identity"
-    assert why.startswith("no group is compared: X: expected at least 10 different points or clusters")
+    assert why[1].startswith("no group is compared: X: expected at least 10 different points or clusters")
+
+
+@pytest.mark.parametrize("given", [(), ("group=rotation",), ("group=identity",)])
+def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, given):
+    y, x = np.mgrid[-23.5:24, -23.5:24]
+    noise = rng.normal(size=(40, 48, 48))
+    labels = np.arange(40) % 2
+    # a blob, inside or outside: the same patches at other places
+    radius = np.where(labels, 4.0, 14.0)[:, None, None]
+    angle = rng.uniform(0, 2 * np.pi, 40)[:, None, None]
+    blobs = np.exp(-((y - radius * np.sin(angle)) ** 2 + (x - radius * np.cos(angle)) ** 2) / 18)
+    grain = np.stack([ndimage.gaussian_filter(each, 1.0 + 0.2 * one) for each, one in zip(noise, labels, strict=True)])
+    grain /= grain.std((1, 2), keepdims=True)
+    for name, signal in {"objects": 3 * blobs, "textures": grain}.items():
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, X=(signal + 0.1 * noise).astype(np.float32), y=labels)
+        base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
+        made, (kind, why) = with_discovered_group(plan(composed(*base)), None)
+        assert made.config["encoder"] == {"name": "by_size", "axes": None, "textures": name == "textures"}
+        assert kind == ("encoder" if given else "group")
+        if given:
+            assert "the leave-one-out error is" in why
+            assert made.config["group"]["name"] == given[0].removeprefix("group=")
