@@ -28,6 +28,8 @@ def user_path(path: str, name: str) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         return expanded
     except (OSError, ValueError, RuntimeError) as error:  # too long or not allowed, a null character, an unknown user
-        reason = error.strerror if isinstance(error, OSError) else "a null character" if "\0" in str(path) else error
+        reason = error.strerror if isinstance(error, OSError) else error
+        if "\0" in str(path):
+            reason = "a null character"
         raise ParameterError(name, f"a path that can be read ({reason})", path) from error
     return expanded

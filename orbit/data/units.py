@@ -114,6 +114,5 @@ def _split(texts: pd.Series, signs: Mapping[str, str]) -> tuple[pd.Series, pd.Se
     grouped = well_grouped(parts["number"], signs)
     digits = parts["number"].str.replace(signs.get("thousands") or " ", "", regex=False)
     written = parts["sign"].str.replace(_MINUS, "-") + digits.str.replace(signs.get("decimal") or ".", ".", regex=False)
-    return pd.to_numeric(written, errors="coerce").astype(float).where(grouped), parts["before"] + parts[
-        "after"
-    ].str.strip()
+    numbers = pd.to_numeric(written, errors="coerce").astype(float)
+    return numbers.where(grouped), parts["before"] + parts["after"].str.strip()

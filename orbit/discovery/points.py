@@ -33,7 +33,7 @@ _FEWEST = 10
 # so many copies of each point as landmarks. On 300 rotated digits and 400 of MNIST, errors with all copies were at most
 # a tenth lower, at 4 times the cost, and those with all components higher; shifts of spectrograms need many components.
 _FEW, _MANY, _COPIES, _FITTED = 64, 256, 4, 2000
-_FITTED_NUMBERS = 2**24  # of all moved points that components, and an encoder, are fitted to
+_FITTED_NUMBERS = 2**24  # of all copies of points that components and an encoder are fitted to
 
 # Lengthscales as multiples of the median distance.
 MULTIPLES = 2.0 ** np.arange(-4, 8)

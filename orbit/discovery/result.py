@@ -96,7 +96,7 @@ class Discovery:
     example : array, shape (1, *shape)
         One of the points.
     encoder : Encoder or None
-        The one of all trials that name none, where the given encoder left it open.
+        The encoder of the trials that name none, if the given one left a choice.
     """
 
     trials: list[Trial]

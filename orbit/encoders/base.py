@@ -69,7 +69,7 @@ class Encoder(Component):
         return self
 
     def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
-        """The encoders that are open for points of a shape: one to compare groups with, and others without."""
+        """The encoders to choose from for points of a shape: the first is compared with groups, others without."""
         return [self]
 
     def is_global(self, shape: tuple[int, ...]) -> bool:

@@ -17,7 +17,7 @@ from orbit.core.errors import InputError
 from runners.config.names import data_name
 from runners.config.plan import Plan, plan
 from runners.config.schema import Root
-from runners.experiments.discover import with_discovered_group
+from runners.experiments.discover import with_discovered_settings
 from runners.job.estimate import report
 from runners.job.features import features_cached
 from runners.job.job import Job
@@ -46,7 +46,7 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
         Gets the calls that need the final record.
     """
     with distributed.job(cfg.engine.device):
-        plan_, finding = with_discovered_group(plan(cfg), None if record.job is None else folder.path.parent)
+        plan_, finding = with_discovered_settings(plan(cfg), None if record.job is None else folder.path.parent)
         folder.write_config(plan_.config, plan_.defaults)
         _warn_of_size(cfg.size)
         runner = plan_.component("runner")
@@ -74,7 +74,7 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
 
 def dry_run(cfg: DictConfig) -> None:
     """Print what the job would take. Raises InputError for a row that would be refused, after all are printed."""
-    plan_, _ = with_discovered_group(plan(cfg), None)
+    plan_, _ = with_discovered_settings(plan(cfg), None)
     runner = plan_.component("runner")
     runner.plans(plan_)  # which refuses what the run would refuse
     _warn_of_size(cfg.size)

@@ -21,7 +21,7 @@ from orbit.core.params import PositiveInt
 from orbit.data import Dataset
 from orbit.discovery import Discovery, discover
 from orbit.discovery.sections import brief, section
-from orbit.encoders import BySize
+from orbit.encoders import Encoder
 from orbit.registry import register
 from runners.config.plan import Plan
 from runners.job.job import Job
@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 _EXPERIMENT = "conf/experiment/discovered.yaml"
 _SWEEP_FILE = ".group-{}.json"
 
-# Training points that groups are compared on: by this runner unless the user says otherwise, and for data without one,
-# of which large points are fewer, but not fewer than the last, so that two cores take about 15 s.
+# Training points that groups are compared on: by this runner unless the user says otherwise, and for data that name no
+# group. There, points with many numbers are fewer, but at least the last, so that two cores take about 15 s.
 _POINTS, _FEW_POINTS, _FEWEST_POINTS = 500, 400, 100
 _FEW_NUMBERS = 1_000_000
 
@@ -108,14 +108,14 @@ def discovered(
     )
 
 
-def with_discovered_group(plan: Plan, sweep: Path | None) -> tuple[Plan, tuple[str, str] | None]:
-    """A plan with what its data decide, and what that is and how, in words; None if there is nothing to decide.
+def with_discovered_settings(plan: Plan, sweep: Path | None) -> tuple[Plan, tuple[str, str] | None]:
+    """A plan with the settings that its training points decide; ``group`` or ``encoder`` and a sentence, or None.
 
-    That is the group, if neither they nor the user name one, and what the encoder leaves open. The jobs of a sweep with
-    the same split of the data decide once: the first writes it into the sweep's folder.
+    The group is decided if neither the user nor the data set names one, and what the encoder leaves open in any case.
+    The jobs of a sweep with the same split of the data decide once: the first writes it into the sweep's folder.
     """
     runner: Any = orbit.get("runner", plan.config["runner"]["name"])
-    is_open = plan.has_open_group or isinstance(plan.component("encoder"), BySize)
+    is_open = plan.has_open_group or type(plan.component("encoder")).compared is not Encoder.compared
     if not (is_open and runner.uses_data and runner.takes_group):
         return plan, None
     parts = {kind: plan.config[kind] for kind in ("dataset", "representation", "encoder", "seed")}
@@ -136,7 +136,7 @@ def with_discovered_group(plan: Plan, sweep: Path | None) -> tuple[Plan, tuple[s
 
 
 def _finding(plan: Plan) -> tuple[dict[str, Any], str | None]:
-    """The sections that the data decide, and the finding in words."""
+    """The sections that the training points decide, and a sentence; no sentence if nothing is open."""
     loader, seed = plan.component("dataset"), plan.seed("dataset")
     data = loader.load(seed, lazy=True) if plan.config["engine"]["stream"] else plan.load()
     encoder, *others = plan.component("encoder").compared(data.X_train.shape[1:])
@@ -152,11 +152,12 @@ def _finding(plan: Plan) -> tuple[dict[str, Any], str | None]:
 
 
 def _few(data: Dataset) -> int:
+    """The number of training points for a comparison before a fit."""
     return min(_FEW_POINTS, max(_FEWEST_POINTS, _FEW_NUMBERS // int(np.prod(data.X_train.shape[1:]))))
 
 
 def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
-    """The section of the encoder with the lowest error, of those that the plan leaves open, with its group."""
+    """The section of the encoder with the lowest error, with the group of the plan or without, and a sentence."""
     groups = [] if plan.config["group"]["name"] == "identity" else [plan.component("group")]
     try:
         found = discovered(plan, data, _few(data), refine=False, groups=groups)

@@ -60,7 +60,7 @@ class Job(Stopwatch):
     history : dict of str to list of float
         Metrics that have a value for each step.
     finding : (str, str) or None
-        What the data have decided, the group or the encoder, and how in words; None if nothing was open.
+        ``group`` or ``encoder``, which the training points have decided, and a sentence; None if both were given.
     """
 
     def __init__(self, plan: Plan, folder: RunFolder, record: Record, finding: tuple[str, str] | None = None) -> None:

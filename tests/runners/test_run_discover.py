@@ -11,7 +11,7 @@ from scipy import ndimage
 import orbit
 from runners.config.plan import plan
 from runners.experiments import discover as module
-from runners.experiments.discover import with_discovered_group
+from runners.experiments.discover import with_discovered_settings
 from runners.tracking.record import RunFolder
 
 DISCOVER = (
@@ -76,14 +76,14 @@ def test_a_sweep_discovers_a_group_once_for_each_split(monkeypatch, tmp_path, ow
     monkeypatch.setattr(module, "_finding", lambda made: found.append(1) or ({"group": {"name": "dihedral"}}, "why"))
     expected = {"": "dihedral", "learner=svm": "dihedral", "group=rotation": "rotation", "seed=1": "dihedral"}
     for setting, name in {**expected, "runner=sync": "identity"}.items():
-        made, why = with_discovered_group(plan(composed(*own, *[setting][: len(setting)])), tmp_path)
+        made, why = with_discovered_settings(plan(composed(*own, *[setting][: len(setting)])), tmp_path)
         assert (made.config["group"]["name"], why) == (name, ("group", "why") if name == "dihedral" else None)
     assert len(found) == 2
 
 
 def test_few_points_have_no_group(tmp_path):
     np.savez(tmp_path / "own.npz", X=np.random.default_rng(0).random((9, 4, 4)), y=np.arange(9) % 2)
-    made, why = with_discovered_group(plan(composed("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}")), None)
+    made, why = with_discovered_settings(plan(composed("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}")), None)
     assert made.config["group"]["name"] == "identity"
     assert why[1].startswith("no group is compared: X: expected at least 10 different points or clusters")
 
@@ -103,7 +103,7 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         path = tmp_path / f"{name}.npz"
         np.savez(path, X=(signal + 0.1 * noise).astype(np.float32), y=labels)
         base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
-        made, (kind, why) = with_discovered_group(plan(composed(*base)), None)
+        made, (kind, why) = with_discovered_settings(plan(composed(*base)), None)
         assert made.config["encoder"] == {"name": "by_size", "axes": None, "textures": name == "textures"}
         assert kind == ("encoder" if given else "group")
         if given:
