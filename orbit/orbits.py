@@ -201,7 +201,10 @@ class Orbit(Component):
 
         The elements may depend on x (``noisy_sort``): see ``Distribution.move``.
         """
-        return self.distribution_.move(self.group_, self.elements_[elements], X)
+        draws = self.elements_[elements]
+        if self.distribution_.data_dependent:
+            return self.distribution_.move(self.group_, draws, X)
+        return self.group_.act(draws, X)
 
     def metrics(self) -> dict[str, float]:
         return {"orbit/size": float(len(self.weights_))}

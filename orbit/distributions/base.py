@@ -135,5 +135,5 @@ class Distribution(Component):
         return None
 
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)`` moved by the elements, which may differ by point: shape ``(r, n, *shape)``."""
-        return group.act(draws, X)
+        """Points ``(n, *shape)`` moved by elements that differ by point, ``(r, n, *shape)``; if ``data_dependent``."""
+        raise NotImplementedError

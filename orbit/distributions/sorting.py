@@ -85,7 +85,7 @@ class NoisySort(Distribution):
 
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
         if not isinstance(group, Permutation):  # the trivial group
-            return super().move(group, draws, X)
+            return group.act(draws, X)
         noise = torch.from_numpy(draws).to(device=X.device, dtype=torch.float64)
         # float64 and a stable sort: the order must not depend on the engine's precision or tiles
         norms = torch.linalg.vector_norm(X.to(torch.float64), dim=2)

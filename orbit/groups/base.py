@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -192,7 +191,8 @@ class Group(Component):
             If the group does not act on points of that shape, or ``_act`` returns a wrong shape.
         """
         self.check_shape(tuple(X.shape[1:]))
-        return self._apply(self._act, elements, X)
+        elements, points = np.asarray(elements), X if isinstance(X, Tensor) else _tensor(X)
+        return self._like(X, points, self._act(elements, points), (len(elements), *X.shape), "_act")
 
     def adjoint(self, elements: np.ndarray, W: Array) -> Array:
         """Apply the adjoint ``g*`` of every element: ``<w, g x> = <g* w, x>`` for all x.
@@ -207,7 +207,8 @@ class Group(Component):
         if not self.linear:
             raise InputError(f"{self.label()} does not act linearly, so it has no adjoint")
         self.check_shape(tuple(W.shape[1:]))
-        return self._apply(self._adjoint, elements, W)
+        elements, points = np.asarray(elements), W if isinstance(W, Tensor) else _tensor(W)
+        return self._like(W, points, self._adjoint(elements, points), (len(elements), *W.shape), "_adjoint")
 
     @abstractmethod
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
@@ -217,17 +218,13 @@ class Group(Component):
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         """``adjoint`` for tensors whose shape has been checked."""
 
-    def _apply(self, method: Callable[[np.ndarray, Tensor], Tensor], elements: np.ndarray, X: Array) -> Array:
-        """``_act`` or ``_adjoint`` of an array or a tensor; checks the shape of the result."""
-        elements = np.asarray(elements)
-        points = X if isinstance(X, Tensor) else _tensor(X)
-        moved = method(elements, points)
-        expected = (len(elements), *X.shape)
+    def _like(self, X: Array, points: Tensor, moved: Tensor, expected: tuple[int, ...], method: str) -> Array:
+        """What ``method`` made of ``points``, the tensor of ``X``, as an array or a tensor like ``X``; checks it."""
         if not isinstance(moved, Tensor) or tuple(moved.shape) != expected:
             found = f"shape {tuple(moved.shape)}" if isinstance(moved, Tensor) else type(moved).__name__
             raise InputError(
-                f"{type(self).__name__}.{method.__name__}: expected a tensor of shape {expected}, (elements, points, "
-                f"*shape), found {found}"
+                f"{type(self).__name__}.{method}: expected a tensor of shape {expected}, (elements, points, *shape), "
+                f"found {found}"
             )
         if isinstance(X, Tensor):
             return moved

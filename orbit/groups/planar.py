@@ -8,7 +8,6 @@ composition g.
 
 import math
 from abc import abstractmethod
-from collections.abc import Hashable
 
 import numpy as np
 
@@ -43,9 +42,6 @@ class PlanarMap(Resampled):
 
     def _grid(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape[:2]
-
-    def _key(self, element: np.ndarray) -> Hashable:
-        return tuple(self._inverse_map(element).ravel().tolist())
 
     def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
         height, width = grid

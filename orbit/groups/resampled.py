@@ -1,8 +1,8 @@
 """Groups that read a series, an image or a volume at moved positions: the base class of all moves that interpolate."""
 
+import pickle
 import warnings
 from abc import abstractmethod
-from collections.abc import Hashable
 from typing import Literal
 
 import numpy as np
@@ -37,8 +37,7 @@ class Resampled(Group):
 
     The action is an explicit sparse matrix: linear with an exact adjoint, for every
     ``fill``; unitary and a homomorphism up to interpolation error and content that
-    leaves the grid. A subclass implements ``_grid`` and ``_positions``,
-    and ``_key`` if positions depend on parameters too.
+    leaves the grid. A subclass implements ``_grid`` and ``_positions``.
 
     Attributes
     ----------
@@ -55,10 +54,6 @@ class Resampled(Group):
     @abstractmethod
     def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
         """``g^-1 u`` for every sample u of the grid: one array for each axis, in samples."""
-
-    def _key(self, element: np.ndarray) -> Hashable:
-        """All that the positions depend on, beside the class and the grid."""
-        return tuple(np.ravel(element).tolist())
 
     def _intensity(self, element: np.ndarray) -> float:
         """A factor of the values, such as |J_g|^(-1/2), which preserves norms."""
@@ -97,12 +92,12 @@ class Resampled(Group):
         """The resampling for all elements, interleaved by pixel."""
         grid = self._grid(shape)
         outside: Outside = "zero" if self.fill == "mean" else self.fill
-        key = type(self), outside, grid, tuple(self._key(element) for element in elements)
-
-        def make() -> Resampling:
-            return interleaved([multilinear(self._positions(element, grid), grid, outside) for element in elements])
-
-        return operators.get(key, make)
+        key = type(self), pickle.dumps(self.get_params(deep=False)), grid, elements.tobytes()
+        found = operators.find(key)
+        if found is None:
+            found = interleaved([multilinear(self._positions(element, grid), grid, outside) for element in elements])
+            operators.put(key, found, found.nbytes)
+        return found
 
 
 def warn_about_channels(group: Group, shape: tuple[int, ...]) -> None:

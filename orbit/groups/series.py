@@ -1,7 +1,6 @@
 """Moves of series: smooth changes of pace, of amplitude, of level and slope."""
 
 import math
-from collections.abc import Hashable
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -60,9 +59,6 @@ class TimeWarp(AdditiveGroup, Resampled):
 
     def _grid(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape[: self.axis + 1]
-
-    def _key(self, element: np.ndarray) -> Hashable:
-        return float(element), self.waves
 
     def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
         positions = list(np.indices(grid, dtype=float))

@@ -69,6 +69,9 @@ def takes(nbytes: float) -> bool:
 
 def fit(features: FeatureMap, X: np.ndarray, y: Any = None, clusters: np.ndarray | None = None) -> None:
     """``features.fit(X, y, clusters)``; from the store in use, if it has the map fitted to these points and targets."""
+    if _store.get() is None:
+        features.fit(X, y, clusters)
+        return
     purpose = ["fit", keys.digest((y, clusters)) if features.uses_targets else None]
     fitted, parameters = cached(purpose, features, X, lambda: features.fit(X, y, clusters)), features.get_params(False)
     features.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
