@@ -31,6 +31,9 @@ class Identity(Group):
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.zeros(np.broadcast_shapes(self._rows(left).shape, self._rows(right).shape))
 
+    def describe(self, element: np.ndarray) -> str:
+        return ""
+
     def inverse(self, elements: np.ndarray) -> np.ndarray:
         return np.zeros(self._rows(elements).shape)
 

@@ -56,7 +56,8 @@ def orbit_examples(
     ax = axes_or_new(ax, 1.1 * len(shown), 1.1 * len(X) + 0.9)
     weights, cloud = orbit.weights_, orbit.group_.clouds
     are_equal = np.allclose(weights, weights[0])
-    title = [orbit.label(), f"each w={weights[0]:.3g}" if are_equal else "", "" if cloud else slice_shown(X.shape[1:])]
+    drawn = [orbit.label(), f"each w={weights[0]:.3g}" if are_equal else ""] if r > 1 else [orbit.group_.name]
+    title = [*drawn, "" if cloud else slice_shown(X.shape[1:])]
     ax.set_title(plain(", ".join(filter(None, title))), fontsize=9)
     last = -1 if are_equal else len(X) - 1  # the row with weights below
     samples = [

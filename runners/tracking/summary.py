@@ -34,9 +34,9 @@ def write_summary(folder: SweepFolder, jobs: Jobs) -> None:
     metric = _main_metric(jobs)
     if metric is not None:
         search = folder.search()
-        folder.write_metrics(search["metrics"] if search else _best_metrics(jobs, metric))
+        folder.write_metrics(search["metrics"] if search else _best_metrics(jobs))
         folder.write_view(_view(jobs, metric))
-        folder.draw("summary", _figure, jobs, metric)
+        folder.draw("summary", _figure, jobs)
 
 
 def summary(jobs: Jobs) -> str:
@@ -44,7 +44,7 @@ def summary(jobs: Jobs) -> str:
     metric = _main_metric(jobs)
     parts = []
     if metric is not None:
-        parts += [_best_line(own, metric, name) for name, own in _by_data(jobs, metric).items()]
+        parts += [_best_line(own, name) for name, own in _by_data(jobs).items()]
         if _SEED in _varied(jobs):
             parts += [_over_seeds(jobs), _paired(jobs, metric)]
     return "\n\n".join([*filter(None, parts), _jobs_table(jobs)])
@@ -137,24 +137,25 @@ def _data(jobs: Jobs) -> list[str]:
     return next((varied[key].tolist() for key in _DATA_KEYS if key in varied), [""] * len(jobs))
 
 
-def _by_data(jobs: Jobs, metric: str) -> dict[str, Jobs]:
-    """The jobs with a metric, by their data set if there are several; otherwise all jobs, under an empty name."""
-    names = _data(jobs)
-    if not any(names):
-        return {"": jobs}
+def _by_data(jobs: Jobs) -> dict[str, Jobs]:
+    """The jobs by their data set, if any of its jobs has a metric; under an empty name if the data do not differ."""
     found: dict[str, Jobs] = {}
-    for i in _with_finite(jobs, metric):
-        found.setdefault(names[i], []).append(jobs[i])
+    for name, job in zip(_data(jobs), jobs, strict=True):
+        found.setdefault(name, []).append(job)
+    return {name: own for name, own in found.items() if _main_metric(own)}
+
+
+def _best_metrics(jobs: Jobs) -> dict[str, float]:
+    """The best value, of each data set: ``best/test/accuracy`` or ``best/gunpoint/test/accuracy``."""
+    found = {}
+    for name, own in _by_data(jobs).items():
+        metric = _main_metric(own) or ""
+        found["/".join(filter(None, ["best", name, metric]))] = own[_best(own, metric)][1][metric]
     return found
 
 
-def _best_metrics(jobs: Jobs, metric: str) -> dict[str, float]:
-    """The best value, of each data set: ``best/test/accuracy`` or ``best/gunpoint/test/accuracy``."""
-    names = {"/".join(filter(None, ["best", name, metric])): own for name, own in _by_data(jobs, metric).items()}
-    return {name: own[_best(own, metric)][1][metric] for name, own in names.items()}
-
-
-def _best_line(jobs: Jobs, metric: str, name: str) -> str:
+def _best_line(jobs: Jobs, name: str) -> str:
+    metric = _main_metric(jobs) or ""
     place = _best(jobs, metric)
     record, metrics = jobs[place]
     settings = ", ".join(f"{key}={value}" for key, value in _varied(jobs).iloc[place].items())
@@ -165,17 +166,21 @@ def _best_line(jobs: Jobs, metric: str, name: str) -> str:
     return f"{best}, job {record.job}" + (settings and f" ({settings})") + others
 
 
-def _figure(jobs: Jobs, metric: str) -> Figure | None:
-    """The main metric against each setting; None if only seeds differ."""
-    varied, settings, known = _varied(jobs), _settings(jobs), _with_finite(jobs, metric)
+def _figure(jobs: Jobs) -> Figure | None:
+    """The main metric against each setting, in a row of panels for each data set; None if only seeds differ."""
+    varied, settings = _varied(jobs), _settings(jobs)
     if settings.empty:
         return None
-    data, of_data = None, [key for key in _DATA_KEYS if key in varied]
-    if of_data and len(of_data) < len(settings.columns):  # one row of panels for each data set
-        varied, names = varied.drop(columns=of_data), _data(jobs)
-        data = [names[i] for i in known]
-    values = [jobs[i][1][metric] for i in known]
-    return figures.setting_effects(varied.iloc[known].to_dict("records"), values, metric, data=data)
+    of_data = [key for key in _DATA_KEYS if key in varied]
+    by_data = _by_data(jobs) if len(of_data) < len(settings.columns) else {"": jobs}
+    shown = varied.drop(columns=of_data) if len(by_data) > 1 else varied
+    rows = {}
+    for name, own in by_data.items():
+        metric = _main_metric(own) or ""
+        places = [jobs.index(own[i]) for i in _with_finite(own, metric)]
+        values = [jobs[place][1][metric] for place in places]
+        rows[f"{name}: {metric}" if name else metric] = shown.iloc[places].to_dict("records"), values
+    return figures.setting_effects(rows)
 
 
 def _view(jobs: Jobs, metric: str) -> dict[str, Any]:

@@ -81,6 +81,12 @@ def test_series_with_channels_are_lines(rng, draw):
     assert len(ax.child_axes[0].lines) == 3
 
 
+def test_orbit_examples_without_a_group_name_neither_weights_nor_elements(rng, draw):
+    (ax,) = draw(plots.orbit_examples(Orbit(Identity()).fit(X := rng.random((2, 8, 8))), X)).axes
+    assert ax.get_title() == "identity"
+    assert not [text.get_text() for text in ax.texts if text.get_text()]
+
+
 def test_orbit_examples_of_one_element(rng, draw):
     X = smooth_images(rng, 1, 8, 8)
     assert len(draw(plots.orbit_examples(Orbit(Rotation(), size=1).fit(X), X)).axes[0].images) == 1
@@ -430,9 +436,9 @@ WITH_TEXT = {
     "locality": lambda text: plots.locality({text: np.ones((1, 2, 2))}, [[0, 0]]),
     "grid of one": lambda text: plots.grid_scores([{text: text}], np.ones((1, 2)), text, 0),
     "grid of two": lambda text: plots.grid_scores([{text: text, "b": text}], np.ones((1, 2)), text, 0),
-    "setting_effects": lambda text: figures.setting_effects([{text: text, "b": text}] * 2, [1.0, 2.0], text),
+    "setting_effects": lambda text: figures.setting_effects({text: ([{text: text, "b": text}] * 2, [1.0, 2.0])}),
     "lines of settings": lambda text: figures.setting_effects(
-        [{"a": "1", "b": b} for b in (text, "c")], [1.0, 2.0], text
+        {text: ([{"a": "1", "b": b} for b in (text, "c")], [1.0, 2.0])}
     ),
     "search_progress": lambda text: figures.search_progress({0: 0.8}, {text: 0.9}, text),
     "costs": lambda text: plots.costs({text: {text: (np.ones(1), np.ones((1, 1)), np.ones(1))}}, text),

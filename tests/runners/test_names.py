@@ -118,7 +118,7 @@ class TestSummary:
 
     def test_figure_spans_the_values(self):
         settings = [{"approx.n_components": n, "group": group, "seed": "0"} for n in ("10", "100") for group in "ab"]
-        figure = figures.setting_effects(settings, [0.90, 0.91, 0.92, 0.93], "test/accuracy")
+        figure = figures.setting_effects({"test/accuracy": (settings, [0.90, 0.91, 0.92, 0.93])})
         number, name = figure.axes
         for ax in (number, name):
             low, high = ax.get_ylim()
@@ -132,23 +132,28 @@ class TestSummary:
         found = [
             (
                 Record("run", job=job, overrides=[f"dataset.path=/a/{name}.npz", f"group={group}"]),
-                {"test/accuracy": value},
+                {f"test/{metric}": value},
             )
-            for job, (name, group, value) in enumerate(
-                [("p", "a", 0.5), ("p", "b", 0.6), ("q", "a", 0.9), ("q", "b", 0.8)]
+            for job, (name, group, metric, value) in enumerate(
+                [
+                    ("p", "a", "accuracy", 0.5),
+                    ("p", "b", "accuracy", 0.6),
+                    ("q", "a", "rmse", 0.9),
+                    ("q", "b", "rmse", 0.8),
+                ]
             )
         ]
         first, second, *_ = summary(found).split("\n\n")
         assert first == "Best test/accuracy of 2 jobs on p, chosen by the test part: 0.6, job 1 (group=b)"
-        assert second.startswith("Best test/accuracy of 2 jobs on q, chosen by the test part: 0.9, job 2 ")
-        assert _best_metrics(found, "test/accuracy") == {"best/p/test/accuracy": 0.6, "best/q/test/accuracy": 0.9}
-        axes = _figure(found, "test/accuracy").axes
-        assert [ax.get_ylabel() for ax in axes] == ["p: test/accuracy", "q: test/accuracy"]
+        assert second.startswith("Best test/rmse of 2 jobs on q, chosen by the test part: 0.8, job 3 ")
+        assert _best_metrics(found) == {"best/p/test/accuracy": 0.6, "best/q/test/rmse": 0.8}
+        axes = _figure(found).axes
+        assert [ax.get_ylabel() for ax in axes] == ["p: test/accuracy", "q: test/rmse"]
         assert axes[1].get_xlabel() == "group"
 
     def test_figure_of_many_settings_has_one_line_of_means(self):
         settings = [{"a": str(a), "b": str(b)} for a in range(10) for b in range(3)]
-        figure = figures.setting_effects(settings, np.arange(30.0).tolist(), "m")
+        figure = figures.setting_effects({"m": (settings, np.arange(30.0).tolist())})
         assert figure.axes[1].get_title() == "mean over all other settings"
         np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), [13.5, 14.5, 15.5])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,50 +21,35 @@ _Lines = dict[str, dict[str, list[float]]]  # label -> value of the setting -> m
 
 
 def setting_effects(
-    settings: Sequence[dict[str, str]],
-    values: Sequence[float],
-    metric: str,
-    repeat: str = "seed",
-    data: Sequence[str] | None = None,
+    rows: Mapping[str, tuple[Sequence[dict[str, str]], Sequence[float]]], repeat: str = "seed"
 ) -> Figure:
     """A metric against each setting: one panel for each, whose vertical axis spans the values found.
 
     A line joins runs that differ in this setting only. Its points are means, with standard deviations, over the runs
     that differ in ``repeat``. Where that would be more than eight lines, the means are over all other settings.
 
-    Data sets have a row of panels each.
-
     Parameters
     ----------
-    settings : sequence of dict
-        Setting -> its value as text, for every run; all runs have the same settings.
-    values : sequence of float
-        The metric of every run.
-    metric : str
-        Its name.
+    rows : dict
+        Name of a row of panels, such as that of the metric -> its runs: for each the dict setting -> value as text,
+        and the metrics of all. All runs have the same settings.
     repeat : str
         The setting that has no panel.
-    data : sequence of str or None
-        The data set of every run.
 
     Examples
     --------
     >>> runs = [{"n_components": n, "seed": seed} for n in ("10", "100") for seed in ("0", "1")]
-    >>> figure = setting_effects(runs, [0.80, 0.82, 0.90, 0.91], "accuracy")
+    >>> figure = setting_effects({"accuracy": (runs, [0.80, 0.82, 0.90, 0.91])})
     >>> [line.get_ydata().round(3).tolist() for line in figure.axes[0].lines[:1]]
     [[0.81, 0.905]]
     """
-    keys = [key for key in settings[0] if key != repeat]
-    names = [""] * len(values) if data is None else data
-    rows = list(dict.fromkeys(names))
+    keys = [key for key in next(iter(rows.values()))[0][0] if key != repeat]
     figure = new_figure(4.8 * len(keys), 3.6 * len(rows))
     panels = figure.subplots(len(rows), len(keys), squeeze=False)
-    for name, axes in zip(rows, panels, strict=True):
-        own = [i for i, other in enumerate(names) if other == name]
+    for (name, (settings, values)), axes in zip(rows.items(), panels, strict=True):
         for ax, key in zip(axes, keys, strict=True):
-            others = [other for other in keys if other != key]
-            _draw(ax, _lines(key, others, [settings[i] for i in own], [values[i] for i in own]))
-            ax.set(xlabel=plain(key), ylabel=plain(f"{name}: {metric}" if name else metric))
+            _draw(ax, _lines(key, [other for other in keys if other != key], settings, values))
+            ax.set(xlabel=plain(key), ylabel=plain(name))
             ax.ticklabel_format(axis="y", useOffset=False)
             ax.grid(alpha=0.3)
     return figure
