@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -32,8 +30,6 @@ from runners.experiments.fit import Fit
 from runners.experiments.predict import Predict
 from runners.job.job import Job
 from runners.tracking.record import Record, RunFolder
-
-ROOT = Path(__file__).parent.parent
 
 
 def brief(value: object) -> str:
@@ -253,20 +249,3 @@ def test_of_a_sweep_without_a_job_is_an_error(run):
     code, _, err = run("-m", "group=glob(x*)", "tracking.enabled=false")
     assert code == 1
     assert err == "error: the sweep has no job: expected keys with values, or glob() of a name that exists\n"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", COMMAND_LINES[::6], ids=brief)
-def test_of_a_process_ends_it_with_exit_code_2_and_one_line(case, tmp_path):
-    *given, expected = case
-    if "\0" in "".join(given):
-        pytest.skip("the operating system passes no null characters")
-    (tmp_path / "here.csv").touch()
-    options_first = given[0].startswith("-") and len(given) > 1  # settings stand side by side
-    untracked = (*given, "tracking.enabled=false") if options_first else ("tracking.enabled=false", *given)
-    command = [sys.executable, str(ROOT / "run.py"), *untracked]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert expected in done.stderr
-    assert done.stderr.count("\n") == 1

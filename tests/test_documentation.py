@@ -205,11 +205,6 @@ def test_notebooks_are_stored_as_executed():
         assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1)), path.name
 
 
-@pytest.mark.parametrize("words", ["texture", "TIFF", "time series", "histology", "astronomy", "remote sensing"])
-def test_words_that_are_searched_for_are_on_a_page(words):
-    assert [page for page in PAGES if words.lower() in page.read_text(encoding="utf-8").lower()]
-
-
 def link_targets(page: Path) -> list[str]:
     return re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
 

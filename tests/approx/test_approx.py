@@ -198,14 +198,6 @@ def test_nystrom_with_all_orbit_points_is_exact(rng, group, q):
     assert np.abs(half @ half.T - exact).max() > 1e-3, "with half of them it is not"
 
 
-@pytest.mark.parametrize("lengthscale", [0.6, "median"])
-def test_nystrom_with_all_points_is_exact_without_a_group(rng, lengthscale):
-    X = signals(rng, 10, (6,))
-    kernel = Gaussian(lengthscale)
-    features = Nystrom(kernel, n_components=10, random_state=0).fit_transform(X)
-    np.testing.assert_allclose(features @ features.T, kernel.gram(X), atol=1e-9)
-
-
 def test_nystrom_error_falls_with_landmarks_and_is_one_sided(rng):
     X = unit_mean_norm(smooth_images(rng, 60, 12, 12))
     orb = Orbit(Rotation(), size=8)

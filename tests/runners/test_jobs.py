@@ -337,23 +337,6 @@ def test_a_reader_that_stops_is_no_error(tmp_path):
 
 
 @pytest.mark.slow
-def test_worker_that_dies_loses_its_job_only(tmp_path):
-    sweep = start(tmp_path, *PARALLEL, "seed=0,1,2,3")
-    os.kill(wait_for_job(tmp_path, sweep).pid, signal.SIGKILL)
-    out, err = sweep.communicate(timeout=240)
-    assert sweep.returncode == 1
-    assert "3 of 4 jobs finished" in out
-    assert "ended without a result" in err
-    assert "Traceback" not in err
-    assert statuses(tmp_path) == {"FINISHED": 3, "FAILED": 2}  # the job, and the sweep
-    again = start(tmp_path, *PARALLEL, "seed=0,1,2,3", "retry_failed=true")
-    out, err = again.communicate(timeout=240)
-    assert again.returncode == 0, err
-    assert out.count("SKIPPED") == 3
-    assert_sound(tmp_path, 4)
-
-
-@pytest.mark.slow
 def test_job_whose_worker_died_is_run_again_in_the_same_sweep(tmp_path):
     sweep = start(tmp_path, *PARALLEL, "seed=0,1", "retry_failed=true")
     os.kill(wait_for_job(tmp_path, sweep).pid, signal.SIGKILL)

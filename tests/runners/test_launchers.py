@@ -150,7 +150,7 @@ def test_results_are_equal_to_the_last_digit(tmp_path, expected, name, request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["submitit_local", "submitit_slurm", "ray"])
+@pytest.mark.parametrize("name", LAUNCHERS)
 def test_worker_that_dies_loses_its_job_only(tmp_path, name, request):
     pytest.importorskip(PACKAGES[name])
     if name == "submitit_slurm":

@@ -190,10 +190,6 @@ class TestOneRun:
         assert "# distribution was not given" not in text
         assert "# orbit.size was not given" not in text
 
-    def test_polar_representation_makes_the_rotation_exact(self, run, tmp_path):
-        folder = run.finished(*SMALL, "tracking.enabled=false", "representation=polar")
-        assert "sampling: polar" in (folder / "config.yaml").read_text()
-
     def test_error_of_the_spectral_path_is_reported(self, run, tmp_path):
         settings = ("approx=rf", "representation=polar", "orbit.size=32", "tracking.enabled=false")
         spectral = run.metrics(*SMALL, *settings, "engine.spectral_tolerance=0.05")

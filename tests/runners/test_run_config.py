@@ -293,6 +293,7 @@ FIELD = "dataset=vector_field group=identity approx=exact"
     [
         *(("encoder.name", "by_size", more) for more in ("dataset=images", "dataset=images representation=raw")),
         ("encoder.name", "none", "dataset=images encoder=none"),
+        ("group.sampling", "polar", "group=rotation representation=polar"),
         ("encoder.name", "none", "dataset=images representation=polar"),  # the axes are no longer those of a picture
         ("encoder.name", "none", "dataset=images approx=skeleton kernel=skeleton"),  # takes no encoder
         ("encoder.name", "by_size", "dataset=series"),

@@ -56,16 +56,6 @@ class TestWarnings:
         np.savez(tmp_path / "series.npz", X=X, y=np.arange(20) % 2)
         return f"dataset.path={tmp_path / 'series.npz'}"
 
-    def test_of_a_group(self, shown, series):
-        log = shown("dataset=arrays", series, "group=cyclic", "representation=raw")
-        assert "set group.axis=0; group.axis=-1 confirms the last" in log
-
-    def test_of_a_group_within_a_product(self, shown, series):
-        factors = "group.factors=[{name: reflection},{name: cyclic}]"
-        log = shown("dataset=arrays", series, "group=product", factors, "representation=raw")
-        assert "group.factors[1]: group=cyclic shifts the last axis" in log
-        assert "set group.factors[1].axis=0; group.factors[1].axis=-1 confirms the last" in log
-
     def test_of_a_solver(self, shown, series):
         log = shown(
             "dataset=arrays", series, "group=identity", "representation=raw", "learner=svm", "learner.max_iter=1"

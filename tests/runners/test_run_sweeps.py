@@ -136,21 +136,6 @@ class TestFailures:
         assert logged.data.metrics == RunFolder(folder).read_metrics()
         assert run("runner=sync")[1].count("uploaded       0") == 1
 
-    def test_next_run_uploads_pending_runs(self, run, tmp_path, monkeypatch):
-        with monkeypatch.context() as patch:
-            patch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
-            assert run(*SMALL, "run_name=first")[0] == 0
-        assert run(*SMALL, "run_name=second")[0] == 0
-        assert {r.info.run_name: r.info.status for r in mlflow_runs(tmp_path)} == {
-            "first": "FINISHED",
-            "second": "FINISHED",
-        }
-
-    def test_interrupted(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", Mock(side_effect=KeyboardInterrupt))
-        assert run(*SMALL)[0] == 130
-        assert [r.info.status for r in mlflow_runs(tmp_path)] == ["KILLED"]
-
     def test_unexpected_error_exits_1_with_its_traceback(self, run, tmp_path, monkeypatch):
         monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: 1 / 0)
         run.ends(1, *SMALL)
