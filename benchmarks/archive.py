@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from benchmarks.machine import describe_machine
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.data import Dataset
@@ -17,7 +18,6 @@ from runners.config.plan import Plan
 from runners.experiments.trials import Trials
 from runners.job.job import Job
 from runners.job.runner import Runner, these
-from runners.measure.machine import describe_machine
 from runners.measure.tables import markdown_table
 
 Comparator = Literal["minirocket", "multirocket", "dtw"]

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from benchmarks.machine import describe_machine
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat, PositiveInt
@@ -26,7 +27,6 @@ from runners.experiments.pipeline import pipeline, represented
 from runners.experiments.trials import Trials
 from runners.job.job import Job
 from runners.job.runner import Runner, these
-from runners.measure.machine import describe_machine
 from runners.measure.tables import markdown_table
 
 # Points that are moved at once.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.machine import describe_machine
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
@@ -21,7 +22,7 @@ from runners.config.plan import Plan, make_plan
 from runners.config.program import python_path
 from runners.job.job import Job
 from runners.job.runner import Runner, check_only
-from runners.measure.machine import describe_machine, peak_memory_mb
+from runners.measure.machine import peak_memory_mb
 from runners.measure.tables import markdown_table
 
 _SAMPLE = 2048  # points for fitting the feature map, and for the accuracy

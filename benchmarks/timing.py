@@ -10,6 +10,7 @@ import torch
 
 from benchmarks import sizes
 from benchmarks.comparisons import COMPARISONS, NEEDS
+from benchmarks.machine import describe_machine
 from benchmarks.rounds import interleaved, pinned_threads
 from orbit import plots
 from orbit.core.errors import InputError
@@ -19,7 +20,6 @@ from runners.config.plan import Plan
 from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.measure import figures
-from runners.measure.machine import describe_machine
 
 Compared = Literal[
     "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "encoder", "peers"

@@ -13,9 +13,9 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
 from orbit.orbits import Orbit
 from orbit.registry import register
+from papers.points import represented_points
 from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
-from runners.experiments.pipeline import represented_points
 from runners.job.job import Job
 from runners.job.runner import Runner, these
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from pathlib import Path
 from typing import get_args
 
@@ -86,10 +85,3 @@ def test_formulas_that_a_contract_needs_are_asked_for(contract, method, formula)
         NotImplementedError, match=f"^{contract.__name__}.{method}: expected a method that gives {formula}$"
     ):
         getattr(contract(), method)(*arguments)
-
-
-def test_the_documentation_names_the_contract_of_every_kind():
-    table = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
-    rows = dict(re.findall(r"^\| (\w+) \|.*\|(.*)\|$", table, re.MULTILINE))
-    for kind, contract in {"kernel": "KernelContract", "encoder": "EncoderContract"}.items():
-        assert f"`{contract}`" in rows[kind]

@@ -16,7 +16,6 @@ from orbit.core.random import spawn
 from papers.measures.base import Quantity
 from runners.config.plan import Plan
 from runners.job.job import Job
-from runners.measure.metrics import kernel_errors
 
 # Independent features computed at once: Fourier features of whole images have thousands of entries each.
 _TOGETHER = 2000
@@ -115,3 +114,36 @@ class SkeletonError(KernelError):
         parts = [size] if merged else [min(_TOGETHER, size - done) for done in range(0, size, _TOGETHER)]
         grams = map(super()._gram, itertools.repeat(plan), parts, spawn(seed, len(parts)))
         return np.sum([gram * (part / size) for gram, part in zip(grams, parts, strict=True)], axis=0)
+
+
+def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:
+    """Errors of an estimated kernel matrix.
+
+    Parameters
+    ----------
+    truth, estimate : arrays, shape (n, n)
+
+    Returns
+    -------
+    dict
+        ``rel_fro_error`` and ``rel_spectral_error`` (relative errors in the Frobenius
+        and the spectral norm), ``max_error``, ``mean_error`` and ``rms_error``
+        (absolute, over entries), and ``correlation`` of the off-diagonal entries.
+
+    >>> errors = kernel_errors(np.eye(3), np.eye(3) * 1.1)
+    >>> round(errors["rel_fro_error"], 6), round(errors["max_error"], 6)
+    (0.1, 0.1)
+    """
+    truth, estimate = np.asarray(truth, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
+    difference = estimate - truth
+    off_diagonal = ~np.eye(len(truth), dtype=bool)
+    spread = truth[off_diagonal].std() * estimate[off_diagonal].std()
+    covariance = np.cov(truth[off_diagonal], estimate[off_diagonal], ddof=0)[0, 1]
+    return {
+        "rel_fro_error": float(np.linalg.norm(difference) / np.linalg.norm(truth)),
+        "rel_spectral_error": float(np.linalg.norm(difference, 2) / np.linalg.norm(truth, 2)),
+        "max_error": float(np.abs(difference).max()),
+        "mean_error": float(np.abs(difference).mean()),
+        "rms_error": float(np.sqrt(np.square(difference).mean())),
+        "correlation": float(covariance / spread) if spread > 0 else 0.0,
+    }

@@ -9,8 +9,8 @@ from orbit import plots
 from orbit.approx import orbit_errors, orbit_rules, reference_map
 from orbit.core.params import PositiveInt
 from papers.measures.base import Lines, Quantity
+from papers.points import represented_points
 from runners.config.plan import Plan
-from runners.experiments.pipeline import represented_points
 from runners.job.job import Job
 
 if TYPE_CHECKING:

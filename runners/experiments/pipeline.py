@@ -41,20 +41,6 @@ def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
     return engine.cast(X)
 
 
-def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np.ndarray:
-    """The first training points of the plan's data, in its representation; or standard normal points of ``shape``.
-
-    Returns
-    -------
-    array, shape (n, *shape) with n <= n_points, in the engine's precision
-    """
-    if shape is None:
-        X = plan.component("representation").fit_transform(plan.load().X_train[:n_points])
-    else:
-        X = np.random.default_rng(plan.seed("runner")).standard_normal((n_points, *shape))
-    return plan.engine().cast(X)
-
-
 def transformed(model: Pipeline, X: Any) -> Any:
     """What the learner of a fitted model takes; features are from the store in use, if it has them."""
     for _, step in model.steps[:-1]:

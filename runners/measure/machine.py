@@ -1,4 +1,4 @@
-"""Description of the machine and of the code, for run records and timings."""
+"""Description of the machine and of the code, for run records."""
 
 from __future__ import annotations
 
@@ -10,21 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import torch
-from threadpoolctl import threadpool_info
 
 from orbit.version import __version__
 
 _PACKAGES = ("numpy", "torch", "scikit-learn", "mlflow", "hydra-core")
-
-
-def describe_machine(threads: int) -> str:
-    """The processor, its cores, the threads in use, the system load, and the linear algebra libraries."""
-    libraries = sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info()})
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    versions = f"torch {torch.__version__} (MKL: {torch.backends.mkl.is_available()}), numpy {np.__version__}"
-    return f"{hardware()}, {threads} threads in use, load {load}; {versions}, {', '.join(libraries)}"
 
 
 def hardware() -> str:

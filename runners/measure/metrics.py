@@ -1,4 +1,4 @@
-"""Metrics of predictions and of kernel matrices, under the names that runs log."""
+"""Metrics of predictions, under the names that runs log."""
 
 from __future__ import annotations
 
@@ -262,36 +262,3 @@ def paired_values_test(one: np.ndarray, two: np.ndarray) -> dict[str, float]:
     p_wilcoxon = float(stats.wilcoxon(difference).pvalue)
     spread = np.ptp(difference) > 1e-12 * np.abs(difference).max()  # t is infinite for equal differences
     return {"p_t": float(stats.ttest_1samp(difference, 0).pvalue) if spread else p_wilcoxon, "p_wilcoxon": p_wilcoxon}
-
-
-def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:
-    """Errors of an estimated kernel matrix.
-
-    Parameters
-    ----------
-    truth, estimate : arrays, shape (n, n)
-
-    Returns
-    -------
-    dict
-        ``rel_fro_error`` and ``rel_spectral_error`` (relative errors in the Frobenius
-        and the spectral norm), ``max_error``, ``mean_error`` and ``rms_error``
-        (absolute, over entries), and ``correlation`` of the off-diagonal entries.
-
-    >>> errors = kernel_errors(np.eye(3), np.eye(3) * 1.1)
-    >>> round(errors["rel_fro_error"], 6), round(errors["max_error"], 6)
-    (0.1, 0.1)
-    """
-    truth, estimate = np.asarray(truth, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
-    difference = estimate - truth
-    off_diagonal = ~np.eye(len(truth), dtype=bool)
-    spread = truth[off_diagonal].std() * estimate[off_diagonal].std()
-    covariance = np.cov(truth[off_diagonal], estimate[off_diagonal], ddof=0)[0, 1]
-    return {
-        "rel_fro_error": float(np.linalg.norm(difference) / np.linalg.norm(truth)),
-        "rel_spectral_error": float(np.linalg.norm(difference, 2) / np.linalg.norm(truth, 2)),
-        "max_error": float(np.abs(difference).max()),
-        "mean_error": float(np.abs(difference).mean()),
-        "rms_error": float(np.sqrt(np.square(difference).mean())),
-        "correlation": float(covariance / spread) if spread > 0 else 0.0,
-    }

@@ -11,7 +11,6 @@ from benchmarks.rounds import interleaved
 from orbit import plots
 from runners.config.plan import plan as make_plan
 from runners.measure import figures
-from runners.measure.machine import describe_machine
 from runners.tracking.record import RunFolder
 
 TINY = (
@@ -203,7 +202,3 @@ def test_progress_counts_the_cases_of_all_rounds(monkeypatch, log_messages):
     monkeypatch.setattr("orbit.core.progress.LINE_EVERY_S", 0.0)
     interleaved(dict.fromkeys("ab", lambda: None), rounds=2, progress=True)
     assert [line.partition(",")[0] for line in log_messages] == [f"timing: {done} of 6" for done in range(1, 7)]
-
-
-def test_the_machine_is_described():
-    assert "3 threads in use" in describe_machine(3)

@@ -13,7 +13,6 @@ from runners.measure.metrics import (
     evaluate_ranking,
     evaluate_std,
     evaluate_targets,
-    kernel_errors,
     metric_name,
     target_labels,
 )
@@ -105,28 +104,6 @@ def test_regression(rng, shape):
     assert found["mae"] == pytest.approx(np.abs(y - predicted).mean())
     assert found["r2"] == pytest.approx(np.mean(1 - columns / y.reshape(20, -1).var(0)))
     assert all(type(value) is float for value in found.values())
-
-
-def test_kernel_errors(rng):
-    A = rng.standard_normal((6, 6))
-    truth = A @ A.T
-    estimate = truth + 0.1 * (A + A.T)
-    found = kernel_errors(truth, estimate)
-    assert found["rel_fro_error"] == pytest.approx(np.linalg.norm(estimate - truth) / np.linalg.norm(truth))
-    singular = [np.linalg.svd(M, compute_uv=False).max() for M in (estimate - truth, truth)]
-    assert found["rel_spectral_error"] == pytest.approx(singular[0] / singular[1])
-    assert found["max_error"] == pytest.approx(np.abs(estimate - truth).max())
-    assert found["mean_error"] == pytest.approx(np.abs(estimate - truth).mean())
-    assert found["rms_error"] == pytest.approx(np.sqrt(np.mean((estimate - truth) ** 2)))
-    off = ~np.eye(6, dtype=bool)
-    assert found["correlation"] == pytest.approx(np.corrcoef(truth[off], estimate[off])[0, 1])
-
-
-def test_kernel_errors_of_the_truth_are_zero(rng):
-    A = rng.standard_normal((6, 6))
-    found = kernel_errors(A @ A.T, A @ A.T)
-    assert found.pop("correlation") == pytest.approx(1)
-    assert set(found.values()) == {0.0}
 
 
 def test_labels_of_targets_are_never_equal():

@@ -7,7 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from command_line import composed, folders
+from command_line import folders
 
 from orbit.approx import RawPoints
 from orbit.core.errors import InputError
@@ -16,7 +16,6 @@ from orbit.learners import AdaGradClassifier, NetworkClassifier
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import ImageAugmentation
 from orbit.testing import ClassifierContract, FeatureMapContract
-from runners.config.plan import plan
 from runners.experiments.training import Training
 from runners.tracking.record import RunFolder
 
@@ -94,29 +93,6 @@ def test_products_and_convolutions_are_rounded_on_a_gpu_only_if_asked_for(rng, m
 def test_invalid_networks_are_rejected(params, message):
     with pytest.raises((InputError, ValueError), match=message):
         NetworkClassifier(**params).fit(np.ones((4, 6)), [0, 1, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["learner=network"], "learner=network computes its own features, found approx=nystrom.*choose approx=points"),
-        (
-            ["augmentation=image", "engine.stream=true"],
-            "learner=ridge makes only one pass over the points; choose learner=ada",
-        ),
-        (["augmentation=image"], "augmentation=image changes points.*set engine.stream=true"),
-    ],
-    ids=str,
-)
-def test_incompatible_settings_are_rejected(overrides, message):
-    with pytest.raises(InputError, match=message):
-        plan(composed(*overrides))
-
-
-def test_the_network_of_a_run_is_that_of_its_kernel():
-    made = plan(composed("architecture=conv4_conv5", "approx=points", "learner=network"))
-    assert made.learner("classification").layers == made.config["kernel"]["layers"]
-    assert made.config["representation"]["size"] == 4
 
 
 class _AfterTwo:

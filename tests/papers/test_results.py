@@ -50,13 +50,6 @@ def test_quick_experiments_are_repeated():
     assert "orff_error-small" in QUICK
 
 
-def test_what_a_deviation_is():
-    assert _allowed(Result("table", "a", "test/accuracy", [0.5, 0.9])) == _POINTS
-    assert _allowed(Result("slope", "a", "slope", [-0.5])) == pytest.approx(0.015)
-    assert _is_time(Result("time", "a", "seconds", [1.0]))
-    assert _is_time(Result("time", "a", "time/total_s", [1.0]))
-
-
 def _arguments(kept: PublishedRun) -> list[str]:
     """The arguments of its command; the data folder is that of the environment."""
     words = shlex.split(kept.command.removeprefix("python run.py "))
