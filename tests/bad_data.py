@@ -124,7 +124,7 @@ CIFAR10 |= {f"y_{part}": np.arange(20) % 10 for part in ("train", "test")}
 
 LISTS, DICTS = [[1, 2]] * N, [{"k": 1}] * N
 NOT_FINITE = "values that are NaN or infinite, the first at index"
-NOT_READABLE = "mine.npz is not a readable .npz or .npy file"
+NOT_READABLE = "mine.npz is not a readable .npz, .npy or .mat file"
 NO_NUMBERS = "must hold real numbers, found dtype"
 ONE_VALUE = "expected one number or string in each row"
 TEST = ("dataset.x_test_key=Xt", "dataset.y_test_key=yt")
@@ -338,8 +338,11 @@ DATA: list[Case] = [
         (npy_parts(save("parts/X/p2.npy", np.ones((10, 4)))), "expected parts of one form, found X float64 of shape"),
         (npy_parts(save("parts/X/p2.npy", np.ones(10))), "part p2.npy: expected an array of shape (n, ...) with at le"),
         (npy_parts(save("parts/y/p2.npy", np.ones(9, int))), "y_path: part p2.npy: expected a number or string, or"),
-        (npy_parts(write("parts/X/p1.npy", b"no array")), "p1.npy is not a readable .npz or .npy file without"),
-        (npy_parts(lambda: os.truncate("parts/X/p1.npy", 200)), "p1.npy is not a readable .npz or .npy file without"),
+        (npy_parts(write("parts/X/p1.npy", b"no array")), "p1.npy is not a readable .npz, .npy or .mat file without"),
+        (
+            npy_parts(lambda: os.truncate("parts/X/p1.npy", 200)),
+            "p1.npy is not a readable .npz, .npy or .mat file without",
+        ),
         (npy_parts(X=holes((23, 1), np.nan)), f"dataset=shards: part p2.npy: X has 1 {NOT_FINITE} (3, 1)"),
         (npy_parts(y=np.where(np.arange(N) == 31, np.inf, 0.5)), f"part p3.npy: y has 1 {NOT_FINITE} (1,)"),
         (npy_parts(y=Y + 0.5), "dataset.task=classification", "dataset=shards, parts/X: class labels must be integers"),
@@ -367,6 +370,10 @@ DATA: list[Case] = [
         (link("zoo", "zoo"), "dataset.path: expected a path that can be read (Too many levels of symbolic links)"),
         (Path("zoo").mkdir, "dataset.path: expected a folder for each class with picture"),
         (lambda: Path("zoo/cat/young").mkdir(parents=True), "zoo, found none directly in cat"),
+        (
+            lambda: (Path("zoo/cat").mkdir(parents=True), Path("zoo/cat/scan.dcm").write_bytes(b"DICM")),
+            "zoo, found only .dcm in cat",
+        ),
         (lambda: draw_classes(Path("zoo/train"), 2), "has a folder train; expected train and test"),
     ),
 ]

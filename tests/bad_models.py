@@ -115,8 +115,18 @@ POINTS: list[tuple[str, Callable[[], object], str, str]] = [
         )
     ),
     ("digits", array(ONES * 1e308), "new.npy", "runner.input: features: NaN or infinite for 1 of 1 points"),
-    ("digits", array(ONES.astype(object)), "new.npy", "new.npy is not a readable .npz or .npy file without objects"),
-    ("digits", rows("a,b\n1,2\n"), "new.csv", "new.csv is not a readable .npz or .npy file without objects: it is of"),
+    (
+        "digits",
+        array(ONES.astype(object)),
+        "new.npy",
+        "new.npy is not a readable .npz, .npy or .mat file without objects",
+    ),
+    (
+        "digits",
+        rows("a,b\n1,2\n"),
+        "new.csv",
+        "new.csv is not a readable .npz, .npy or .mat file without objects: it is of",
+    ),
     ("digits", lambda: Path("new.npy").mkdir(), "new.npy", "new.npy, found a folder"),
     ("digits", array(ONES * np.nan, "a\nb.npy"), "a\nb.npy", "runner.input: a\\nb.npy has 192 values that are NaN"),
     *(

@@ -194,6 +194,16 @@ def arrays(**content: np.ndarray) -> Write:
     return lambda path: np.savez(path, **content)
 
 
+def matlab(**content: Any) -> Write:
+    from scipy.io import savemat
+
+    return lambda path: savemat(path, content)
+
+
+def matlab_7_3(path: Path) -> None:
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(512))
+
+
 def npy_pair(folder: Path) -> None:
     np.save(folder / "X.npy", np.ones((8, 6)))
     np.save(folder / "y.npy", np.array(CAT_OWL * 4))
@@ -447,12 +457,20 @@ FILES = [
          settings={"target": "kind"}, error="width (numbers with several units, e.g. '0 kg' and '0.5 t')"),
     File("table", "Parquet", "all.parquet", named("all.parquet", parquet), (1,), 0, 3.5, settings={"target": "kind"}),
     File("table", "spreadsheet", "all.xlsx", named("all.xlsx", text("PK")), settings={"target": "kind"},
-         error="it is a spreadsheet; save it as CSV"),
+         error="it is a spreadsheet; save it as CSV or Parquet"),
+    File("table", "JSON", "all.json", named("all.json", text("[]")), settings={"target": "kind"},
+         error="it is a JSON file; save it as CSV or Parquet"),
     File("arrays", ".npz", "all.npz", named("all.npz", arrays(X=np.ones((8, 6, 8)), y=np.array(CAT_OWL * 4))),
          (6, 8), 1, 1),
     File("arrays", "two .npy files", "X.npy", npy_pair, (6,), 1, 1, settings={"y_path": "y.npy"}),
     File("arrays", ".npz with objects", "all.npz", named("all.npz", arrays(X=np.array([{}] * 8), y=np.arange(8))),
          error="an array in it holds Python objects"),
+    File("arrays", ".mat, labels in cells", "all.mat",
+         named("all.mat", matlab(X=np.ones((8, 6, 8)), y=np.array(CAT_OWL * 4, object))), (6, 8), 1, 1),
+    File("arrays", ".mat, labels in a row of numbers", "all.mat",
+         named("all.mat", matlab(X=np.ones((8, 6)), y=np.arange(8) % 2)), (6,), 1, 1, (0, 1)),
+    File("arrays", ".mat of version 7.3", "all.mat", named("all.mat", matlab_7_3),
+         error="it has version 7.3; save it in MATLAB with '-v7'"),
     *(File("fields", what, path, named(path, fields(engine)), (5, 6), labels=(0.0, 1), settings={"target": "heat"})
       for what, path, engine in (("NetCDF 4", "all.nc", "h5netcdf"), ("NetCDF 3", "all.nc", "scipy"),
                                  ("Zarr", "all.zarr", "zarr"))),

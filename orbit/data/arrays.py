@@ -30,7 +30,7 @@ _KEYS = "dataset.x_key=NAME and dataset.y_key=NAME"
 @register("dataset", "arrays")
 @dataclass(eq=False, repr=False)
 class Arrays(OwnData):
-    """Arrays from an .npz file, or from two .npy files.
+    """Arrays from an .npz file, from two .npy files, or from a MATLAB file (.mat) up to version 7.
 
     Points in an .npy file are read in blocks of rows when the data is streamed. The test part is, in this order, that
     of ``x_test_key`` and ``y_test_key``; that of ``split_key``; the points after the first ``n_train``, where the .npz
@@ -39,7 +39,7 @@ class Arrays(OwnData):
     Parameters
     ----------
     path : str or None
-        An .npz file, or an .npy file with X, which needs ``y_path``. Required.
+        An .npz or .mat file, or an .npy file with X, which needs ``y_path``. Required.
     y_path : str or None
         An .npy file with y, or an .npz with y and the arrays named below.
     x_key, y_key : str
@@ -75,7 +75,7 @@ class Arrays(OwnData):
 
     ignored_keys = {}
 
-    reads = (".npz", ".npy")
+    reads = (".npz", ".npy", ".mat")
 
     path: str | None = None
     y_path: str | None = None
@@ -92,7 +92,7 @@ class Arrays(OwnData):
     def check_files(self) -> None:
         if self.path is None:
             raise InputError(
-                "dataset.path: expected the path of an .npz or .npy file, found none; e.g. dataset.path=mine.npz"
+                "dataset.path: expected the path of an .npz, .npy or .mat file, found none; e.g. dataset.path=mine.npz"
             )
         for key, path in (("path", self.path), ("y_path", self.y_path)):
             if path is not None:

@@ -30,6 +30,8 @@ _CHUNK = 1 << 20
 _MANY = 200
 _TIMEOUT_S = 30.0
 
+_MATLAB = ".mat"
+
 # The first bytes of .npz files, with members and without, and of .npy files.
 _BEGINNINGS = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
 
@@ -165,7 +167,7 @@ def read_checked(path: Path, file: DataFile) -> bytes:
 
 
 def read_arrays(file: str | Path, key: str, mapped: bool = False, name: str = "") -> dict[str, np.ndarray]:
-    """The arrays of an .npz by their names, or the one of an .npy by the name ``key``, as a ``memmap`` on request.
+    """The arrays of an .npz or .mat by their names, or the one of an .npy by ``key``, as a ``memmap`` on request.
 
     An error begins with the parameter ``name``, if it is given.
 
@@ -176,17 +178,35 @@ def read_arrays(file: str | Path, key: str, mapped: bool = False, name: str = ""
     """
     path = Path(file).expanduser()
     try:
+        if path.suffix.lower() == _MATLAB:
+            return _matlab(path)
         loaded = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return {key: loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
     except Exception as error:
         where = f"{name}: {path.absolute()}" if name else str(path.absolute())
         raise DataFileError(
-            f"{where} is not a readable .npz or .npy file without objects: {_reason(path, error)}"
+            f"{where} is not a readable .npz, .npy or .mat file without objects: {_reason(path, error)}"
         ) from error
 
 
+def _matlab(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a MATLAB file, without axes of length one, and cells of texts as texts."""
+    from scipy.io import loadmat
+
+    found = loadmat(path, simplify_cells=True)
+    arrays = {name: np.asarray(value) for name, value in found.items() if not name.startswith("__")}
+    cells = {name: array for name, array in arrays.items() if array.dtype == object}
+    return arrays | {
+        name: cell.astype(str) for name, cell in cells.items() if all(isinstance(one, str) for one in cell)
+    }
+
+
 def _reason(path: Path, error: Exception) -> str:
-    """Why NumPy cannot read a file; it takes every file of another kind for a pickle, and advises to trust it."""
+    """Why a file cannot be read; NumPy takes every file of another kind for a pickle, and advises to trust it."""
+    if isinstance(error, NotImplementedError):
+        return "it has version 7.3; save it in MATLAB with '-v7'"
+    if path.suffix.lower() == _MATLAB:
+        return "it is of another kind"
     with contextlib.suppress(OSError), open(path, "rb") as file:
         if not file.read(6).startswith(_BEGINNINGS):
             return "it is of another kind"

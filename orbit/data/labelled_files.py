@@ -150,7 +150,9 @@ class LabelledFiles(OwnData):
             for checked in (part, *(part / name for name in files)):
                 self._check_links(checked)
             if not any(files.values()):
-                instead = f"none directly in {shortened(', '.join(files))}" if files else "no folder"
+                others = {path.suffix for name in files for path in (part / name).iterdir() if path.is_file()} - {""}
+                found = f"only {shortened(', '.join(sorted(others)))}" if others else "none directly"
+                instead = f"{found} in {shortened(', '.join(files))}" if files else "no folder"
                 expected = f"a folder for each class with {self.shown} files in {part.absolute()}"
                 is_deeper = not self.recursive and self._of_kind(part.rglob("*/*/*"))
                 advice = "; set dataset.recursive=true to read the folders in them" if is_deeper else ""

@@ -13,7 +13,20 @@ from orbit.core.errors import DataFileError, InputError
 from orbit.data.frames import check_names, is_text, plain
 from orbit.data.units import BLANKS, bare, numeric_columns, well_grouped
 
-_PARQUET, _SPREADSHEETS = (".parquet", ".pq"), (".xls", ".xlsx", ".ods")
+_PARQUET = (".parquet", ".pq")
+
+# Suffixes of tables that are not read, and what they are.
+_OTHERS = dict.fromkeys((".xls", ".xlsx", ".ods"), "a spreadsheet") | {
+    ".json": "a JSON file",
+    ".jsonl": "a JSON file",
+    ".feather": "a Feather file",
+    ".arrow": "an Arrow file",
+    ".pkl": "a pickle",
+    ".mat": "a MATLAB file",
+    ".sav": "an SPSS file",
+    ".dta": "a Stata file",
+    ".rds": "an R file",
+}
 _ARCHIVES = ".zip", ".gz", ".bz2", ".xz", ".zst", ".tar"
 
 # What separates columns, in the order that it is tried, and rows that are read to find what decimals begin with.
@@ -45,8 +58,8 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
     """
     is_parquet = file.suffix.lower() in _PARQUET
     try:
-        if file.suffix.lower() in _SPREADSHEETS:
-            raise ValueError("it is a spreadsheet; save it as CSV")
+        if file.suffix.lower() in _OTHERS:
+            raise ValueError(f"it is {_OTHERS[file.suffix.lower()]}; save it as CSV or Parquet")
         frame = plain(pd.read_parquet(file) if is_parquet else _csv(file, texts, labels, options))
     except InputError:
         raise
@@ -98,7 +111,7 @@ def csv_options(
     """
     signs = {key: fitted[key] for key in ("decimal", "thousands") if key in fitted}
     options = signs | {key: value for key, value in given.items() if value is not None}
-    if file.suffix.lower() in (*_PARQUET, *_SPREADSHEETS):
+    if file.suffix.lower() in (*_PARQUET, *_OTHERS):
         return options
     options.setdefault("encoding", _encoding(file))
     try:

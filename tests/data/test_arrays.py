@@ -154,7 +154,7 @@ def test_pickled_objects_are_not_loaded(tmp_path):
             return (os.mkdir, (str(tmp_path / "sprung"),))
 
     np.savez(tmp_path / "trap.npz", X=np.array([[Trap()]], dtype=object), y=Y20)
-    with pytest.raises(DataFileError, match=r"trap\.npz is not a readable .npz or .npy file without objects"):
+    with pytest.raises(DataFileError, match=r"trap\.npz is not a readable .npz, .npy or .mat file without objects"):
         Arrays(str(tmp_path / "trap.npz")).load(0)
     assert not (tmp_path / "sprung").exists()
 
