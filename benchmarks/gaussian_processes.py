@@ -1,25 +1,37 @@
 """Gaussian processes beside those of scikit-learn, on the same points: error, negative log density and time.
 
-    python -m benchmarks.gaussian_processes [--seeds 5] [--isotropic]
+    python -m benchmarks.gaussian_processes [--seeds 5] [--isotropic | --defaults]
 
-Prints Markdown, a row for each table and each field: the means over the seeds. Both are fitted in turns.
+Prints Markdown, a row for each table and each field: the means over the seeds. Both are fitted in turns. ``--defaults``
+compares the defaults of the command line for tables, and ``approx=nystrom``, with scikit-learn.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from hydra import compose, initialize_config_dir
+from scipy.stats import norm
 from sklearn.datasets import load_diabetes, load_wine, make_friedman1, make_friedman2
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
+import runners.components  # noqa: F401  registers what a plan is made of
 from orbit import DivergenceFree, Exact, Gaussian, GaussianProcess
 from orbit.approx import OperatorExact
+from runners.config import config_dirs
+from runners.config.plan import plan
+from runners.config.schema import register_schemas
+from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
 
 Points = tuple[np.ndarray, np.ndarray]
 
@@ -50,6 +62,14 @@ def heteroscedastic(seed: int) -> Points:
     return X, f + (0.05 + 0.15 * np.abs(X[:, 0])) * rng.standard_normal(len(X))
 
 
+def gap(seed: int) -> Points:
+    """A wave over [-6, 6]; of the first 40 points none is between -3 and 3."""
+    rng = np.random.default_rng(seed)
+    train, test = rng.uniform(3, 6, 40) * rng.choice([-1, 1], 40), rng.uniform(-6, 6, 500)
+    X = np.append(train, test)[:, None]
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(len(X))
+
+
 #: Training points of each table; the others are for testing.
 TABLES: dict[Callable[[int], Points], int] = {
     diabetes: 332,
@@ -58,6 +78,15 @@ TABLES: dict[Callable[[int], Points], int] = {
     friedman2: 300,
     heteroscedastic: 400,
 }
+
+
+#: The same for the comparison of defaults.
+OF_DEFAULTS: list[tuple[Callable[[int], Points], int]] = [
+    (friedman1, 100),
+    (friedman1, 600),
+    (diabetes, 332),
+    (gap, 40),
+]
 
 
 def taylor_green(X: np.ndarray) -> np.ndarray:
@@ -103,6 +132,33 @@ class OfOrbit:
         return mean, std if mean.ndim > 1 else np.hypot(std, self.learner.noise_std())
 
 
+class OfDefaults:
+    """``python run.py dataset=table group=identity learner=gp`` with further settings."""
+
+    def __init__(self, *settings: str) -> None:
+        self.settings = settings
+
+    def scores(self, train: Points, test: Points) -> tuple[float, ...]:
+        """As the function of that name."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, (X, y) in {"path": train, "test_path": test}.items():
+                pd.DataFrame(X).assign(y=y).to_csv(Path(folder, f"{name}.csv"), index=False)
+            places = [f"dataset.{name}={folder}/{name}.csv" for name in ("path", "test_path")]
+            made = plan(self._composed(*places, "dataset.target=y", "dataset.task=regression"))
+            data = made.load()
+        start = time.process_time()
+        found = fit_and_score(made, data, Stopwatch()).metrics
+        seconds = time.process_time() - start
+        return (*(found[f"test/{name}"] for name in ("rmse", "nlpd", "coverage")), seconds)
+
+    def _composed(self, *overrides: str) -> Any:
+        own = config_dirs.own()
+        register_schemas(own, *config_dirs.of_plugins())
+        given = ["dataset=table", "group=identity", "learner=gp", "engine.progress=false", *self.settings, *overrides]
+        with initialize_config_dir(str(own), version_base="1.3"):
+            return compose("config", overrides=given)
+
+
 class OfSklearn:
     """The same model by scikit-learn, from its own starting values; of a field one for each component."""
 
@@ -124,46 +180,65 @@ class OfSklearn:
         return np.column_stack(means), np.sqrt(variances)
 
 
-def scores(model: Any, train: Points, test: Points) -> tuple[float, float, float]:
-    """RMSE and mean negative log density of test points, and seconds of the fit."""
-    start = time.perf_counter()
+def scores(model: Any, train: Points, test: Points) -> tuple[float, ...]:
+    """RMSE, mean negative log density and coverage of 95 % intervals of test points; processor seconds of the fit."""
+    if isinstance(model, OfDefaults):
+        return model.scores(train, test)
+    start = time.process_time()
     model.fit(*train)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     mean, std = model.predict(test[0])
     squared = np.square(mean - test[1])
-    return float(np.sqrt(squared.mean())), float((np.log(2 * np.pi * std**2) + squared / std**2).mean() / 2), seconds
+    nlpd = float((np.log(2 * np.pi * std**2) + squared / std**2).mean() / 2)
+    return float(np.sqrt(squared.mean())), nlpd, float((squared < (norm.ppf(0.975) * std) ** 2).mean()), seconds
 
 
-def split(points: Points, n: int, seed: int) -> tuple[Points, Points]:
+def split(points: Points, n: int, seed: int, in_order: bool = False) -> tuple[Points, Points]:
     """Training and test points, with columns in units of the deviations of the training points."""
     X, y = points
-    rows = np.random.default_rng(seed).permutation(len(X))
+    rows = np.arange(len(X)) if in_order else np.random.default_rng(seed).permutation(len(X))
     X = (X - X[rows[:n]].mean(0)) / X[rows[:n]].std(0)
     return (X[rows[:n]], y[rows[:n]]), (X[rows[n:]], y[rows[n:]])
 
 
-def row(name: str, parts: list[tuple[Points, Points]], is_field: bool, isotropic: bool) -> str:
+def row(name: str, parts: list[tuple[Points, Points]], models: Sequence[Any], coverage: bool = False) -> str:
     """A row of the table."""
-    models = OfOrbit(is_field), OfSklearn(isotropic)
     found = np.array([[scores(model, *part) for model in models] for part in parts]).mean(0)
-    errors = [f"{rmse:.4g}, {nlpd:.3f}" for rmse, nlpd, _ in found]
+    errors = [f"{rmse:.4g}, {nlpd:.3f}" + f", {covered:.0%}" * coverage for rmse, nlpd, covered, _ in found]
     times = [f"{seconds:.2g}" for *_, seconds in found]
     return f"| {' | '.join([name, str(len(parts[0][0][0])), *errors, *times])} |"
+
+
+def compare_defaults(seeds: range) -> None:
+    """Print the table of the command line's defaults."""
+    models = {"defaults": OfDefaults(), "nystrom": OfDefaults("approx=nystrom"), "scikit-learn": OfSklearn()}
+    columns = [*(f"{name}: RMSE, nlpd, coverage" for name in models), *(f"{name}, s" for name in models)]
+    print(f"| data | training points | {' | '.join(columns)} |")
+    print(f"|---|{'---:|' * (len(columns) + 1)}")
+    for table, n in OF_DEFAULTS:
+        parts = [split(table(seed), n, seed, in_order=table is gap) for seed in seeds]
+        print(row(table.__name__, parts, list(models.values()), coverage=True), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--isotropic", action="store_true", help="one lengthscale for all columns in scikit-learn")
+    choices = parser.add_mutually_exclusive_group()
+    choices.add_argument("--isotropic", action="store_true", help="one lengthscale for all columns in scikit-learn")
+    choices.add_argument("--defaults", action="store_true", help="the command line with its defaults")
     given = parser.parse_args()
-    seeds, isotropic = range(given.seeds), given.isotropic
+    seeds, beside = range(given.seeds), OfSklearn(given.isotropic)
     warnings.simplefilter("ignore")  # scikit-learn's, of lengthscales at their bounds
+    if given.defaults:
+        compare_defaults(seeds)
+        return
     print("| data | training points | orbit: RMSE, nlpd | scikit-learn: RMSE, nlpd | orbit, s | scikit-learn, s |")
     print("|---|---:|---:|---:|---:|---:|")
     for function, d, n in FIELDS:
-        print(row(function.__name__, [field(function, d, n, seed) for seed in seeds], True, isotropic), flush=True)
+        parts = [field(function, d, n, seed) for seed in seeds]
+        print(row(function.__name__, parts, [OfOrbit(True), beside]), flush=True)
     for table, n in TABLES.items():
-        print(row(table.__name__, [split(table(seed), n, seed) for seed in seeds], False, isotropic), flush=True)
+        print(row(table.__name__, [split(table(seed), n, seed) for seed in seeds], [OfOrbit(), beside]), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import logging
 import math
 import os
 import time
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed, ranks
@@ -47,7 +48,8 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
     """
     with distributed.job(cfg.engine.device):
         plan_, finding = with_discovered_settings(plan(cfg), None if record.job is None else folder.path.parent)
-        folder.write_config(plan_.config, plan_.defaults)
+        record.name = _name(cfg, plan_)
+        folder.write_config(plan_.config | {"run_name": record.name}, plan_.defaults)
         _warn_of_size(cfg.size)
         runner = plan_.component("runner")
         _fill_in(record, plan_, runner, folder)
@@ -80,10 +82,18 @@ def dry_run(cfg: DictConfig) -> None:
     _warn_of_size(cfg.size)
     estimates = runner.estimates(plan_)
     if ranks.rank() == 0:
-        print(report(cfg.run_name, estimates), flush=True)
+        print(report(_name(cfg, plan_), estimates), flush=True)
     for estimate in estimates:
         if estimate.refused:
             raise InputError(f"{estimate.label}: {estimate.refused}")
+
+
+def _name(cfg: DictConfig, plan_: Plan) -> str:
+    """The name of the run, with the features that ``approx=auto`` has become."""
+    if cfg.approx.name != "auto":
+        return str(cfg.run_name)
+    sections: Any = OmegaConf.to_container(cfg)
+    return str(OmegaConf.create(sections | {"approx": plan_.config["approx"]}).run_name)
 
 
 def _fill_in(record: Record, plan_: Plan, runner: Runner, folder: RunFolder) -> None:

@@ -8,11 +8,13 @@ import orbit
 from orbit.core.params import parameters
 from runners.config.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
 from runners.config.settings import check_name
+from runners.config.signatures import signature
 
 
-def fill_defaults(config: dict[str, Any]) -> list[str]:
+def fill_defaults(config: dict[str, Any], exact_is_cheap: bool = True) -> list[str]:
     """Replace ``auto`` and null, in place, by the values that follow from other choices; return the keys filled in."""
     return [
+        *_approx(config, exact_is_cheap),
         *_encoder(config),
         *_representation(config),
         *_precision(config),
@@ -33,6 +35,21 @@ def complete(kind: str, section: dict[str, Any]) -> dict[str, Any]:
 
 def _class(config: dict[str, Any], kind: str) -> Any:
     return orbit.get(kind, config[kind]["name"])
+
+
+def _approx(config: dict[str, Any], exact_is_cheap: bool) -> list[str]:
+    """``exact`` where it is cheap, for a learner of prior variances, which features of few columns underestimate.
+
+    ``nystrom`` otherwise, and if a key of it is given.
+    """
+    if config["approx"]["name"] != "auto":
+        return []
+    given = {key: value for key, value in config["approx"].items() if value is not None} | {"name": "nystrom"}
+    plain = len(given) == 1 and config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
+    if plain and exact_is_cheap and signature("learner", config["learner"]["name"]).needs_norms:
+        given = {"name": "exact"}
+    config["approx"] = complete("approx", given)
+    return ["approx"]
 
 
 def _encoder(config: dict[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """From a composed configuration to a plan: defaults filled in, components built and checked.
 
-This module does not read data or compute, so a wrong configuration fails before any work.
+This module does not compute, and reads data only to count the points where ``approx=auto`` depends on their number, so
+that a wrong configuration fails before any work.
 Every component is built once, and a run uses copies of the components that were checked.
 """
 
@@ -33,6 +34,9 @@ from runners.config.defaults import complete, fill_defaults
 from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.config.settings import check_settings, resolved
 from runners.config.signatures import signature
+
+#: The most training points, and moved training points, for which ``approx=auto`` is ``exact``.
+MOST_EXACT, MOST_EXACT_MOVED = 3000, 32_000
 
 _SEEDED = ("approx", "hyper", "learner")
 
@@ -72,6 +76,11 @@ class Plan:
         """Whether neither the user nor the data set names a group, and the features can be averaged over one."""
         is_open = self.composed["group"]["name"] == "auto" and self._part("dataset").default_group is None
         return is_open and not self._part("approx").operator_valued
+
+    @property
+    def exact_if_cheap(self) -> bool:
+        """Whether ``approx=auto`` is ``exact``, for which the points may be too many."""
+        return self.composed["approx"]["name"] == "auto" and self.config["approx"]["name"] == "exact"
 
     @property
     def resumes(self) -> bool:
@@ -238,10 +247,24 @@ def plan(cfg: DictConfig) -> Plan:
 
 def make_plan(composed: dict[str, Any]) -> Plan:
     """A plan from a composed configuration as plain dictionaries. See :func:`plan`."""
+    made = _made(composed, exact_is_cheap=True)
+    return made if not made.exact_if_cheap or _exact_is_cheap(made) else _made(composed, exact_is_cheap=False)
+
+
+def _exact_is_cheap(made: Plan) -> bool:
+    """Whether the exact kernel of all training points takes seconds. Reads the data if no number of points is given."""
+    runner: Any = orbit.get("runner", made.config["runner"]["name"])
+    if not runner.uses_data:
+        return True
+    n = made._part("dataset").n_train or len(made.load().X_train)
+    return n <= MOST_EXACT and n * made.config["orbit"]["size"] <= MOST_EXACT_MOVED
+
+
+def _made(composed: dict[str, Any], exact_is_cheap: bool) -> Plan:
     config = copy.deepcopy(composed)
     check_settings(config)
     _leave_out(config)
-    result = Plan(config, fill_defaults(config), composed)
+    result = Plan(config, fill_defaults(config, exact_is_cheap), composed)
     for kind in (*KINDS, "engine", "orbit"):
         if kind not in ("learner", "runner"):  # the task may depend on the data; variants are run by another runner
             result._part(kind)

@@ -50,6 +50,9 @@ HIDDEN_SETTINGS = (
     *("dataset.download", "runner.save_model"),
 )
 
+#: Kind -> the component whose keys ``auto`` takes, and which is chosen if one of them is given.
+KEYS_OF_AUTO = {"approx": "nystrom"}
+
 # The password, token or secret of a URI: before the @, or in its query.
 _PASSWORD = re.compile(
     r"https?://[^/\s]*@|://[^\s:/@]*:[^@]*@|[?&][\w-]*(password|passwd|token|secret)[\w-]*=", re.IGNORECASE
@@ -308,6 +311,8 @@ def register_schemas(*config_dirs: Path) -> None:
             store.store(group=f"schema/{kind}", name=name, node=node)
             if not any((folder / kind / f"{name}.yaml").is_file() for folder in config_dirs):
                 store.store(group=kind, name=name, node=node)
+    for kind in KEYS_OF_AUTO:
+        store.store(group=f"schema/{kind}", name="auto", node=_component(kind, "auto"))
 
 
 def section_signature(section: str) -> Signature:
@@ -316,8 +321,11 @@ def section_signature(section: str) -> Signature:
 
 
 def config_parameters(kind: str, name: str) -> Mapping[str, Parameter]:
-    """The keys of a component's section: the parameters of all classes of that name."""
-    return signature(kind, name).parameters
+    """The keys of a component's section: the parameters of all classes of that name; None for one not given to auto."""
+    if name != "auto" or name in names(kind):
+        return signature(kind, name).parameters
+    known = signature(kind, KEYS_OF_AUTO[kind]).parameters if kind in KEYS_OF_AUTO else {}
+    return {key: Parameter(Optional[each.annotation], None) for key, each in known.items()}  # noqa: UP045
 
 
 def kernel_is_a_choice(approx: str, kernel: str, learner: str) -> bool:
@@ -339,12 +347,12 @@ def chosen(kind: str, section: Any) -> str:
     raise UnknownNameError(f"{kind}: expected {{name: NAME}} with a NAME of {', '.join(names(kind))}, found {found}")
 
 
-def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, seed: int) -> str:
+def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, seed: int, learner: Any) -> str:
     """The default name of a run, ``rotated_digits-rotation-nystrom-n_components_100-s0``, from its sections.
 
     It starts with the experiment or, without one, the runner unless it is ``fit``, the data, the group, the encoder if
-    one is given, and the features. Settings that were given follow, except for those that do not change results. A run
-    that is not tracked has the name of its runner.
+    one is given, and the features: ``auto`` where their choice depends on the number of points. Settings that were
+    given follow, except for those that do not change results. A run that is not tracked has the name of its runner.
 
     Raises
     ------
@@ -361,6 +369,8 @@ def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, s
     with contextlib.suppress(UnknownNameError):  # reported with its key once the configuration is composed
         if name["group"] == "auto":
             name["group"] = signature("dataset", name["dataset"]).default_choices["group"]["name"]
+        if name["approx"] == "auto" and not signature("learner", chosen("learner", learner)).needs_norms:
+            name["approx"] = KEYS_OF_AUTO["approx"]
         if not signature("runner", name["runner"]).tracked:
             return name["runner"]
     name["dataset"] = data_name(dataset)

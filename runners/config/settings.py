@@ -12,7 +12,7 @@ from orbit.core.params import check_value, parameters
 from orbit.core.paths import user_path
 from orbit.registry import check_known, check_parameters
 from runners.config.messages import shown
-from runners.config.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
+from runners.config.schema import KINDS, SECTIONS, Root, Tracking, chosen, config_parameters, section_signature
 from runners.config.signatures import Signature, names, signature
 
 
@@ -68,8 +68,10 @@ def check_name(kind: str, section: Any) -> None:
     chosen(kind, section)
     if section["name"] != "auto":
         check_known(kind, section["name"], known)
-    if section["name"] not in known and len(section) > 1:
-        raise InputError(f"{kind}.{list(section)[1]}: {kind}=auto has no keys; choose a {kind}, {kind}=NAME")
+    if section["name"] in known:
+        return
+    for key in section.keys() - config_parameters(kind, "auto").keys() - {"name"}:
+        raise InputError(f"{kind}.{key}: no such key of {kind}=auto; choose one with keys, {kind}=NAME")
 
 
 def _check_keys(prefix: str, found: Mapping[str, Any], known: Collection[str]) -> None:

@@ -65,6 +65,8 @@ class Signature:
         Whether it is an approximation with a kernel of its own.
     takes_from_kernel : list of str
         Parameters of a learner that are those of the kernel where they are None.
+    needs_norms : bool
+        Whether it is a learner that needs prior variances.
     tracked, uses_data : bool
         Whether it is a runner whose runs are logged in MLflow, and one that loads the data set.
     reads : list of str
@@ -81,6 +83,7 @@ class Signature:
     source: str = ""
     implied_kernel: bool = False
     takes_from_kernel: list[str] = field(default_factory=list)
+    needs_norms: bool = False
     tracked: bool = False
     uses_data: bool = False
     reads: list[str] = field(default_factory=list)
@@ -160,7 +163,8 @@ def _of_classes(kind: str, *described: Any) -> Signature:
     if kind == "approx":
         return replace(made, implied_kernel=described[0].implied_kernel is not None)
     if kind == "learner":
-        return replace(made, takes_from_kernel=[key for cls in described for key in cls.takes_from_kernel])
+        taken = [key for cls in described for key in cls.takes_from_kernel]
+        return replace(made, takes_from_kernel=taken, needs_norms=any(cls.needs_norms for cls in described))
     if kind == "dataset":
         choices = {
             "group": described[0].default_group or {"name": "auto"},

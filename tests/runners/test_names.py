@@ -25,9 +25,10 @@ class TestNames:
             monkeypatch.setattr(HydraConfig.instance(), "cfg", cfg)
             values = dict(map(split_override, overrides))
             encoder = values.get("encoder", "auto")
-            sections = [{"name": name} for name in (runner, "digits", "rotation", encoder, "rf")]
+            approx, learner = values.get("approx", "rf"), {"name": values.get("learner", "ridge")}
+            sections = [{"name": name} for name in (runner, "digits", "rotation", encoder, approx)]
             sections[1] |= {key: values.get(f"dataset.{key}") for key in ("path", "manifest")}
-            return run_name(*sections, 0)
+            return run_name(*sections, 0, learner)
 
         return name
 
@@ -49,6 +50,8 @@ class TestNames:
             (("encoder=none",), "digits-rotation-none-rf-s0"),
             (("size=1,2",), "digits-rotation-rf-size_1_2-s0"),
             (("experiment=null",), "digits-rotation-rf-s0"),
+            (("approx=auto",), "digits-rotation-nystrom-s0"),
+            (("approx=auto", "learner=gp"), "digits-rotation-auto-gp-s0"),
         ],
     )
     def test_have_the_data_and_the_changes(self, named, overrides, expected, tmp_path, monkeypatch):

@@ -144,6 +144,15 @@ class TestOneRun:
             assert "ConvergenceWarning: " in line
             assert line.endswith("or use SteinRegressor")
 
+    def test_names_the_features_that_the_number_of_points_decides(self, run):
+        field = "dataset=vector_field", "dataset.size=60", "group=identity", "learner=gp"
+        folder = RunFolder(run.finished(*field, "runner.save_model=false", "tracking.enabled=false"))
+        assert (
+            folder.read_record().name == folder.read_config()["run_name"] == "vector_field-identity-exact-size_60-gp-s0"
+        )
+        assert folder.read_record().params["approx.name"] == "exact"
+        assert folder.read_record().name in run.said
+
     @pytest.mark.usefixtures("database")
     def test_mlflow_has_the_whole_run(self, run, tmp_path):
         out = run.ok(*SMALL[:-1])

@@ -304,6 +304,14 @@ FIELD = "dataset=vector_field group=identity approx=exact"
         ("distribution.name", "lognormal", "dataset=sounds distribution=lognormal"),
         ("distribution.name", "lognormal", "dataset=sounds group=time_warp"),
         ("encoder.name", "none", "dataset=arrays"),  # images, clouds, matrices or tables
+        ("approx.name", "nystrom", "dataset=vector_field"),
+        ("approx.name", "exact", "dataset=vector_field learner=gp"),
+        ("approx.precomputed", True, "dataset=vector_field learner=gp"),
+        ("approx.name", "nystrom", "dataset=vector_field learner=gp approx.n_components=1000"),
+        ("approx.n_components", 50, "dataset=vector_field approx.n_components=50"),
+        ("approx.name", "nystrom", "dataset=vector_field learner=gp hyper=gaussian"),
+        ("approx.name", "nystrom", "dataset=vector_field learner=gp engine.stream=true"),
+        ("approx.name", "rf", "dataset=vector_field learner=gp approx=rf"),
         ("approx.precomputed", True, f"{FIELD} learner=krr learner.regularization=0.001"),
         ("approx.precomputed", True, f"{FIELD} learner=gp learner.noise=0.01"),
         ("approx.precomputed", True, f"{FIELD} learner=krr"),
@@ -323,3 +331,39 @@ def test_settings_that_follow_from_others(key, expected, overrides):
     fill_defaults(config)
     section, name = key.split(".")
     assert config[section][name] == expected
+
+
+class TestApproxAuto:
+    GP = "dataset=vector_field", "learner=gp"
+
+    @pytest.mark.parametrize(
+        ("expected", "overrides"),
+        [
+            ("exact", ()),  # 100 points, which are counted
+            ("exact", ("dataset.n_train=3000",)),
+            ("nystrom", ("dataset.n_train=3001",)),
+            ("exact", ("dataset.n_train=1000", "group=orthogonal", "orbit.size=32")),
+            ("nystrom", ("dataset.n_train=1001", "group=orthogonal", "orbit.size=32")),
+        ],
+    )
+    def test_is_exact_where_that_is_cheap(self, expected, overrides):
+        made = plan(composed(*self.GP, *overrides))
+        assert made.config["approx"]["name"] == made.approx().name == expected
+        assert "approx" in made.defaults
+        assert made.config_hash == plan(composed(*self.GP, f"approx={expected}", *overrides)).config_hash
+
+    def test_follows_the_data_and_the_learner_of_each_row(self):
+        made = plan(composed("dataset=vector_field"))
+        assert made.config["approx"]["name"] == "nystrom"
+        assert made.variant({"learner": {"name": "gp"}}).config["approx"]["name"] == "exact"
+        many = {"learner": {"name": "gp"}, "dataset.n_train": 4000}
+        assert made.variant(many).config["approx"]["name"] == "nystrom"
+        assert made.variant({"approx.n_components": 7, "learner": {"name": "gp"}}).approx().n_components == 7
+
+    def test_refuses_wrong_keys(self):
+        for changes, line in (
+            ({"n_components": 0}, "approx.n_components: expected an integer >= 1, found 0"),
+            ({"n_bins": 3}, "approx.n_bins: no such key of approx=auto; choose one with keys, approx=NAME"),
+        ):
+            with pytest.raises(InputError, match=f"^{line}"):
+                plan(composed()).variant({"approx": changes})
