@@ -7,6 +7,7 @@ and ``quadrature`` need fewer elements, which Raj et al. 2017 mentions as future
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, Literal, get_args
 
@@ -28,6 +29,9 @@ from orbit.registry import build
 
 # Nodes of smaller weight, in the tails of a Gauss rule, are dropped: they contribute less than rounding errors.
 _NEGLIGIBLE = 1e-14
+
+# Numbers in all products of two elements that are compared, and elements whose products are checked on a point.
+_MOST_DIFFERENCES, _COMPARED = 10**7, 16
 
 # Number of distinct elements among random orbit points: each takes a separate call.
 _DRAWN_ELEMENTS = 64
@@ -154,7 +158,8 @@ class Orbit(Component):
         self.check()
         self.check_memory()
         group, q, size = self.resolved()
-        self.group_, self.distribution_ = clone(group).for_shape(tuple(X.shape[1:])), clone(q)
+        self.shape_ = tuple(X.shape[1:])
+        self.group_, self.distribution_ = clone(group).for_shape(self.shape_), clone(q)
         q.check_group(self.group_)
         self.rule_ = self.rule or _default_rule(self.group_, q, size)
         q.check_rule(self.group_, self.rule_)
@@ -183,6 +188,44 @@ class Orbit(Component):
             and np.allclose(self.weights_, 1 / len(elements), rtol=1e-12, atol=0)
             and len(np.unique(elements, axis=0)) == len(elements)
         )
+
+    def simplified(self) -> Orbit:
+        """The same moves, as elements of the group of which most is known: see ``Group.moves_as``."""
+        made = copy.copy(self)
+        made.group_, made.elements_ = self.group_.moves_as(self.elements_, self.shape_)
+        return made
+
+    def differences(self) -> Orbit | None:
+        """The orbit of the h = g_j^-1 g_i, with weights w_h = sum v_i v_j over the pairs of each.
+
+        With it, sum_ij v_i v_j k(g_i x, g_j z) = sum_h w_h k(h x, z) for a kernel that is invariant under the group.
+        None if that has more than half as many terms, or the maps of points do not compose as the elements do.
+        """
+        group, shape, r = self.group_, self.shape_, len(self.weights_)
+        if self.is_whole_group:
+            return self if group.is_closed(shape) else None
+        if self.distribution_.data_dependent or r**2 * self.elements_[0].size > _MOST_DIFFERENCES:
+            return None
+        inverses = group.inverse(self.elements_)
+        pairs = np.concatenate([group.compose(inverses[j : j + 1], self.elements_) for j in range(r)])
+        _, first, which = np.unique(
+            pairs.reshape(len(pairs), -1).round(9), axis=0, return_index=True, return_inverse=True
+        )
+        if len(first) > r**2 / 2 or not self._maps_compose(pairs.reshape(r, *self.elements_.shape)):
+            return None
+        made = copy.copy(self)
+        made.elements_ = pairs[first]
+        made.weights_ = np.bincount(which.ravel(), np.outer(self.weights_, self.weights_).ravel())
+        return made
+
+    def _maps_compose(self, pairs: np.ndarray) -> bool:
+        """Whether ``pairs[j, i]`` moves a random point as g_i and then the inverse of g_j do, for some j."""
+        rng, group = np.random.default_rng(0), self.group_
+        X = rng.random((1, *self.shape_))
+        moved = group.act(self.elements_, X)[:, 0]
+        some = rng.permutation(len(pairs))[:_COMPARED]
+        inverses = group.inverse(self.elements_)
+        return all(np.allclose(group.act(inverses[j : j + 1], moved)[0], group.act(pairs[j], X)[:, 0]) for j in some)
 
     def representatives(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """One point of each orbit, shape ``(m, *shape)``, and which of them is in the orbit of each of the n points.

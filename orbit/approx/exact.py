@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -48,7 +48,9 @@ class Exact(FeatureMap):
     points Z whose embeddings span those of all others up to rounding: their inner
     products are the exact kernel whenever one of the points is a training point, so a
     linear learner on them is the kernel machine on k_{q,G}. Costs (n r)^2 kernel values,
-    down to five eighths of them for the matrix of one large set of points with itself, and,
+    down to five eighths of them for the matrix of one large set of points with itself; n^2 for each
+    different g_j^-1 g_i, which are as many as elements if these are a finite group or equispaced
+    angles, if the kernel is invariant under the group. And,
     unless ``precomputed``, one n x n Cholesky factorisation and n^2 operations for each point.
 
     Parameters
@@ -152,6 +154,9 @@ class Exact(FeatureMap):
         """Keep the training points, and drop the coordinates of an earlier fit, to others."""
         self.X_fit_, self.structure_ = X, GramStructure(len(X), bool(self.residual)) if self.precomputed else None
         self._encoded = Lru[np.dtype, np.ndarray](most=1)
+        orbit = self.orbit_.simplified()
+        is_invariant = self.encode is flatten and self.kernel_.is_invariant_under(orbit.group_, self.shape_in_)
+        self._single = orbit.differences() if is_invariant else None
         for name in {"pivots_", "normalization_"} & set(vars(self)):
             delattr(self, name)
 
@@ -194,15 +199,19 @@ class Exact(FeatureMap):
         if (found := self.orbit_.representatives(X)) is not None:
             points, index = found
             return self._diagonal(points)[index]
-        v = self.orbit_.weights_
+        orbit, kernel = self._single or self.orbit_, self.kernel_
+        v = orbit.weights_
         out = np.empty(len(X), dtype=X.dtype)
-        bytes_per_row = 8 * len(v) * (self.encoder_.n_outputs_ + len(v))
+        bytes_per_row = 8 * len(v) * (self.encoder_.n_outputs_ + (1 if self._single else len(v)))
         for rows in self.engine_.row_batches(len(X), bytes_per_row):
-            moved = self.engine_.orbit_points(self.orbit_, X[rows], self.encode)  # (r, rows, d)
+            moved = self.engine_.orbit_points(orbit, X[rows], self.encode)  # (r, rows, d)
             if len(v) == 1:
-                out[rows] = self.kernel_.diagonal(moved[0])
+                out[rows] = kernel.diagonal(moved[0])
+            elif self._single:
+                points = X[rows].reshape(moved.shape[1], 1, -1)
+                out[rows] = [v @ kernel.gram(moved[:, i], point)[:, 0] for i, point in enumerate(points)]
             else:
-                out[rows] = [v @ self.kernel_.gram(moved[:, i]) @ v for i in range(moved.shape[1])]
+                out[rows] = [v @ kernel.gram(moved[:, i]) @ v for i in range(moved.shape[1])]
         return out
 
     def gram(self, X, Z=None) -> np.ndarray:
@@ -258,7 +267,10 @@ class Exact(FeatureMap):
     ) -> np.ndarray:
         """sum_i v_i columns(g_i x) for points x, of which ``encoded`` begins with the encoded orbits."""
         if encoded is None:
-            sums, self.route_ = self.engine_.average(self._task(columns, X, description=description))
+            task = self._task(columns, X, description=description)
+            sums, self.route_ = self.engine_.average(
+                task if self._single is None else replace(task, orbit=self._single)
+            )
             return sums
         total = np.zeros((len(X), columns.width), X.dtype)
         for weight, points in zip(self.orbit_.weights_, encoded[:, : len(X)], strict=True):
@@ -269,7 +281,7 @@ class Exact(FeatureMap):
         return total
 
     def _orbit_columns(self, Z: np.ndarray, encoded: np.ndarray | None) -> OrbitColumns:
-        if self._has_single_sum():
+        if self._single is not None:
             moved, weights = Z.reshape(1, len(Z), -1), np.ones(1)
         else:
             weights = self.orbit_.weights_
@@ -278,12 +290,6 @@ class Exact(FeatureMap):
         if isinstance(columns, ProjectedKernelValues):
             return ProjectedOrbitColumns(columns, weights, len(Z))
         return OrbitColumns(columns, weights, len(Z))
-
-    def _has_single_sum(self) -> bool:
-        """Whether the sum over g of k(g x, h z) is the same for every h, so that a sum over one orbit suffices."""
-        group, shape, orbit = self.orbit_.group_, self.shape_in_, self.orbit_
-        is_invariant = self.encode is flatten and self.kernel_.is_invariant_under(group, shape)
-        return is_invariant and orbit.is_whole_group and group.is_closed(shape)
 
 
 class OrbitColumns(Embedding):

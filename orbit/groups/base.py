@@ -156,6 +156,13 @@ class Group(Component):
         """
         return True
 
+    def moves_as(self, elements: np.ndarray, shape: tuple[int, ...]) -> tuple[Group, np.ndarray]:
+        """A group, and elements of it, that move points of this shape as ``elements`` do: one of which more is known.
+
+        Polar images turned by steps of their grid are shifted, for example. By default this group.
+        """
+        return self, elements
+
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Axes of a point along which every element is a circular convolution, independent of the other indices.
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from orbit.core.errors import InputError
-from orbit.groups.base import AdditiveGroup
+from orbit.groups.base import AdditiveGroup, Group
+from orbit.groups.cyclic import Cyclic
 from orbit.groups.domains import Circle
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.groups.resampled import Fill
@@ -80,6 +81,12 @@ class Rotation(AdditiveGroup, PlanarMap):
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return self.sampling == "polar" and shape[-1] % 2 == 1
+
+    def moves_as(self, elements: np.ndarray, shape: tuple[int, ...]) -> tuple[Group, np.ndarray]:
+        shifts, steps = Cyclic(axis=-1, length=shape[-1]), np.asarray(elements) * shape[-1] / (2 * math.pi)
+        if self.sampling != "polar" or np.abs(steps - steps.round()).max() > _ON_GRID * shape[-1]:
+            return self, elements
+        return shifts, shifts.domain.wrapped(steps.round())
 
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (1,) if self.sampling == "polar" else ()
