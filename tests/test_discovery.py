@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 
 import orbit
-from orbit import Cyclic, Exact, Gaussian, InputError, Orbit, Permutation, Reflection, Rotation, discover
+from orbit import (
+    Cyclic,
+    Digits,
+    Exact,
+    Gaussian,
+    InputError,
+    Orbit,
+    Permutation,
+    Reflection,
+    RidgeClassifier,
+    Rotation,
+    Translation,
+    discover,
+)
 from orbit.discovery import candidates
 from orbit.kernels.base import median_distance
 from orbit.orbits import random_orbit_points
@@ -144,3 +157,22 @@ def test_the_figure_has_a_bar_for_each_group_and_a_moved_point(rng):
     assert bars.get_yticklabels()[0].get_text().split(",")[0] == "cyclic axis=0"
     assert len(bars.patches) == 3
     assert moved.get_title().startswith("cyclic")
+
+
+def test_the_model_has_the_best_orbit_and_the_encoder(rng):
+    data = Digits(n_train=100).load(0)
+    found = discover(
+        data.X_train, data.y_train, encoder=orbit.encoders.Gradients(), groups=[Rotation(), Translation()], refine=False
+    )
+    features, learner = (part for _, part in found.model(n_components=50, random_state=3).steps)
+    assert (features.n_components, features.random_state) == (50, 3)
+    assert isinstance(features.encoder, orbit.encoders.Gradients)
+    assert type(features.orbit.group) is type(found.best.orbit.group)
+    assert isinstance(learner, RidgeClassifier)
+    assert found.model(50).fit(data.X_train, data.y_train).score(data.X_test, data.y_test) > 0.8
+
+
+def test_the_model_of_numbers_is_a_regression(rng):
+    X = rng.normal(size=(40, 3))
+    found = discover(X, X @ [1.0, 2.0, 3.0], groups=[], refine=False)
+    assert found.model(30).fit(X, X @ [1.0, 2.0, 3.0]).score(X, X @ [1.0, 2.0, 3.0]) > 0.99

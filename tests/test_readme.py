@@ -36,10 +36,14 @@ def files_of_the_package() -> dict[str, str]:
 def test_the_python_examples_run_one_after_the_other(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example, *_ = python_blocks(TEXT)
-    search, frames, figures, save, *others = python_blocks(PYTHON_PAGE)
+    discovery, search, frames, figures, save, *others = python_blocks(PYTHON_PAGE)
     names: dict = {}
     exec(compile(example, "README.md", "exec"), names)
     assert float(capsys.readouterr().out) > 0.9
+    exec(compile(discovery, "python.md", "exec"), names)
+    sentence, accuracy = capsys.readouterr().out.splitlines()
+    assert sentence.startswith("Averaging over rotation helps")
+    assert float(accuracy) > 0.95
     exec(compile(search, "python.md", "exec"), names)
     assert "'randomfourier__kernel__lengthscale': 0." in capsys.readouterr().out
     exec(compile(frames, "python.md", "exec"), names)

@@ -89,7 +89,7 @@ def discover(
     """
     points = sampled(X, y, task, clusters, encoder, max_points, random_state)
     first, *others = points.encoder.compared(points.X.shape[1:])
-    found = None if first is points.encoder else first
+    is_found = first is not points.encoder
     points = replace(points, encoder=first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about settings that nobody has chosen
@@ -104,7 +104,8 @@ def discover(
         if refine:
             _refine(trials, points)
             _multiply(trials, points)
-    return Discovery(sorted(points.tested(trials), key=lambda trial: trial.error), points.X[:1], found)
+    ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
+    return Discovery(ranked, points.X[:1], points.encoder, is_found)
 
 
 def _refine(trials: list[Trial], points: Points) -> None:

@@ -163,7 +163,6 @@ def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
         found = discovered(plan, data, _few(data), refine=False, groups=groups)
     except InputError:  # too few points
         return {}, None
-    assert found.encoder is not None
     errors = dict[str, float]()
     for trial in found.trials:  # in ascending order of error
         errors.setdefault(brief(section(trial.encoder or found.encoder)), trial.error)
