@@ -30,8 +30,9 @@ from orbit.solvers.structure import GramStructure
 _SYMMETRIC_BLOCKS = 4
 NARROWEST_BLOCK, _WIDEST_BLOCK = 512, 4096
 
-# Share of the memory of the engine that the encoded orbits of all points may take.
-_ENCODED_SHARE = 1 / 2
+# What the encoded orbits of all points may take: this share of the memory of the engine, or of the kernel matrix of the
+# training points. Otherwise every block of columns encodes them again.
+_ENCODED_SHARE, _OF_MATRIX = 1 / 2, 1 / 4
 
 # Rounding error of |psi(x)|^2 for a training point, as a share of its kernel value with itself.
 _RESIDUAL_ROUNDING = 1e-9
@@ -256,7 +257,8 @@ class Exact(FeatureMap):
         Encodings of the training points are kept for predictions.
         """
         nbytes = len(self.orbit_.weights_) * len(X) * self.encoder_.n_outputs_ * X.itemsize
-        if self.encoder_.is_identity or nbytes > self.engine_.budget * _ENCODED_SHARE:
+        matrix = len(self.X_fit_) ** 2 * X.itemsize
+        if self.encoder_.is_identity or nbytes > max(self.engine_.budget * _ENCODED_SHARE, matrix * _OF_MATRIX):
             return None
         if X is not self.X_fit_:
             return self.engine_.orbit_points(self.orbit_, X, self.encode)

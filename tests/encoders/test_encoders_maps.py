@@ -45,16 +45,34 @@ def encoded_kernel(feature_map, X, Z):
     return total
 
 
-@pytest.mark.parametrize("share", [0, 1])
+@pytest.mark.parametrize(("of_engine", "of_matrix"), [(0, 0), (1, 0), (0, 1e9)])
 @pytest.mark.parametrize("encoder", [PATCHES, Gradients()], ids=repr)
-def test_exact_is_the_kernel_of_encoded_orbit_points(encoder, share, images, monkeypatch):
-    monkeypatch.setattr("orbit.approx.exact._ENCODED_SHARE", share)
+def test_exact_is_the_kernel_of_encoded_orbit_points(encoder, of_engine, of_matrix, images, monkeypatch):
+    monkeypatch.setattr("orbit.approx.exact._ENCODED_SHARE", of_engine)
+    monkeypatch.setattr("orbit.approx.exact._OF_MATRIX", of_matrix)
     exact = Exact(Gaussian(0.5), turns(), encoder=encoder, random_state=0).fit(images)
     expected = encoded_kernel(exact, images, images)
     np.testing.assert_allclose(exact.gram(images), expected, rtol=1e-10)
     np.testing.assert_allclose(exact.diagonal(images), expected.diagonal(), rtol=1e-10)
     psi = exact.transform(images)
     np.testing.assert_allclose(psi @ psi.T, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(("of_matrix", "times"), [(0, 2), (1e9, 1)])
+def test_exact_encodes_moved_points_once_where_they_are_small_beside_its_matrix(of_matrix, times, images, monkeypatch):
+    encoded = list[int]()
+
+    def encode(self, X):
+        encoded.append(len(X))
+        return X.flatten(1)
+
+    monkeypatch.setattr("orbit.approx.exact._ENCODED_SHARE", 0)
+    monkeypatch.setattr("orbit.approx.exact._OF_MATRIX", of_matrix)
+    monkeypatch.setattr(Gradients, "encode", encode)
+    exact = Exact(Gaussian(0.5), turns(), encoder=Gradients(), precomputed=True).fit(images)
+    encoded.clear()
+    exact.transform(images)
+    assert sum(encoded) == times * len(images) * len(exact.orbit_.weights_)
 
 
 def test_nystrom_with_all_orbit_points_is_exact(images):
