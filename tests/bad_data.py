@@ -138,7 +138,7 @@ DATA: list[Case] = [
     *cases(
         ("dataset=arrays",),
         (arrays(X=np.ones((N, 4, 4))), "dataset.path=mine.npz", "dataset.x_key=x", "no array named 'x'; did"),
-        (save("X.npy", X), "dataset.path=X.npy", "dataset.y_path: expected an .npy file with the targets"),
+        (save("X.npy", X), "dataset.path=X.npy", "dataset.y_path: expected an .npy file with the targets, found none"),
         (save("X.npy", X), "dataset.path=X.npy", "dataset.y_path=gone.npy", "dataset.y_path: expected a file at"),
     ),
     *cases(
@@ -196,14 +196,16 @@ DATA: list[Case] = [
         (write("mine.npz", b"a,b"), f"{NOT_READABLE} without objects: it is"),
         (arrays(X=np.array([{"a": 1}] * N)), f"{NOT_READABLE} without objects"),
         (arrays(y=Y.astype(str).astype(object)), "an array in it holds Python objects; save texts by astype(str), num"),
-        (arrays(split=["train", "valid"] * 20), "dataset.split_key: expected 'train' or 'test', or 0 for"),
-        (arrays(split=["test"] * N), "split_key: expected points of both parts, found all 40 in one"),
+        (
+            arrays(split=["train", "rest"] * 20),
+            "dataset.path: array 'split': expected the parts train and test, perhaps",
+        ),
+        (arrays(split=["test"] * N), "array 'split': expected the parts train and test, perhaps val, found test"),
         (arrays(split=[0, 1]), "expected 'split' to have an integer or a string for each of the 40 points"),
-        (arrays(splt=Y), "dataset.split_key=split", "no array named 'split'; did you mean 'splt'"),
         (arrays(n_train=N), "expected 'n_train' to be an integer from 1 to 39, found 40"),
         (arrays(n_train=[3, 4]), "expected 'n_train' to be an integer from 1 to 39"),
         (arrays(groups=X[:, 0]), "expected 'groups' to have an integer or a string"),
-        (arrays(groups=Y, split=["train", "train", "test", "test"] * 10), "dataset.group_key: expected all points of"),
+        (arrays(groups=Y, split=["train", "train", "test", "test"] * 10), "dataset.path: array 'groups': expected all"),
     ),
     # ---- tables
     *cases(

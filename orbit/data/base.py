@@ -13,11 +13,11 @@ import numpy as np
 
 from orbit.core import distributed
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError, located, shortened, suggestion
+from orbit.core.errors import InputError, ParameterError, located, shortened
 from orbit.core.params import Fraction, PositiveInt, check_value, parameters
 from orbit.core.random import RandomState, generator
 from orbit.data.checks import Task, as_pixels, check_arrays, check_finite, real_numbers, whole
-from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
+from orbit.data.files import DataFile, existing, existing_file, find, named, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
 from orbit.data.splits import check_clusters, divided, guess_task, split_off_test
 
@@ -378,16 +378,9 @@ class Loader(Component):
         return points
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
-        arrays = read_arrays(existing_file(path, self.label()), self.x_key)
-        if self.x_key not in arrays:
-            raise InputError(
-                f"{path} has no array named {self.x_key!r}{suggestion(self.x_key, arrays)} "
-                f"It has {', '.join(arrays) or 'none'}"
-            )
-        X = real_numbers(arrays[self.x_key], f"{path}, {self.x_key!r}")
-        if self.pixels:
-            X = as_pixels(X, arrays[self.x_key].dtype, path)
-        return Points(X)
+        found = named(read_arrays(existing_file(path, self.label()), self.x_key), self.x_key, path)
+        X = real_numbers(found, f"{path}, {self.x_key!r}")
+        return Points(as_pixels(X, found.dtype, path) if self.pixels else X)
 
     @abstractmethod
     def _load(self, random_state: RandomState) -> Dataset:
@@ -418,9 +411,16 @@ class OwnData(Loader):
     """
 
     fixed_task = None
+    ignored_keys = {}
     _: KW_ONLY
     task: Literal["auto", "classification", "regression"] = "auto"
     test_fraction: Fraction = 0.25
+
+    def _required(self, key: str, what: str) -> Any:
+        """The value of a parameter; raises ``InputError`` if it is not given, saying what it is."""
+        if not (value := getattr(self, key)):
+            raise InputError(f"dataset.{key}: expected {what}, found none")
+        return value
 
     def _task(self, y: np.ndarray) -> Task:
         return guess_task(y) if self.task == "auto" else self.task

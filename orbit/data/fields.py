@@ -24,6 +24,7 @@ from orbit.registry import register
 if TYPE_CHECKING:  # xarray is imported when a file is read
     import xarray
 
+_FILE = "a NetCDF, HDF5 or Zarr file"
 _NEEDS = "needs the packages xarray, h5netcdf and zarr: pip install 'orbit-kernels[fields]'"
 _NETCDF3 = b"CDF"
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "ns")
@@ -84,7 +85,6 @@ class Fields(OwnData):
     """
 
     default_representation = {"name": "raw"}
-    ignored_keys = {}
     reading = "features", "targets", "dims", "scales"
 
     path: str | None = None
@@ -101,17 +101,17 @@ class Fields(OwnData):
         return existing([self.path])
 
     def check_files(self) -> None:
-        if self.path is None:
-            raise InputError("dataset.path: expected a NetCDF, HDF5 or Zarr file, found none")
-        if not self.target:
-            raise InputError("dataset.target: expected the name of the variable to predict, found none")
-        if not (path := user_path(self.path, "dataset.path")).exists():
-            raise DataFileError(f"dataset.path: expected a NetCDF, HDF5 or Zarr file at {path.absolute()}, found none")
+        self._file()
+
+    def _file(self) -> Path:
+        path = user_path(self._required("path", _FILE), "dataset.path")
+        self._required("target", "the name of the variable to predict")
+        if not path.exists():
+            raise DataFileError(f"dataset.path: expected {_FILE} at {path.absolute()}, found none")
+        return path
 
     def _load(self, random_state: RandomState) -> Dataset:
-        self.check_files()
-        path = user_path(str(self.path), "dataset.path")
-        targets = names_of(self.target)
+        path, targets = self._file(), names_of(self.target)
         with self._opened(path) as content:
             dims = self._dims(content, targets)
             features = self.features or _default_features(content, targets, dims)

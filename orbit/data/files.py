@@ -9,14 +9,14 @@ import os
 import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from orbit.core.errors import DataFileError
+from orbit.core.errors import DataFileError, InputError, suggestion
 from orbit.core.files import replacing
 from orbit.core.paths import user_path
 from orbit.core.progress import Progress
@@ -199,6 +199,14 @@ def _matlab(path: Path) -> dict[str, np.ndarray]:
     return arrays | {
         name: cell.astype(str) for name, cell in cells.items() if all(isinstance(one, str) for one in cell)
     }
+
+
+def named(arrays: Mapping[str, np.ndarray], key: str, where: str, advice: str = "") -> np.ndarray:
+    """An array of a file by its name; raises ``InputError``, naming the file ``where``, if there is none."""
+    if key not in arrays:
+        has = f"{suggestion(key, arrays)} It has {', '.join(arrays) or 'none'}"
+        raise InputError(f"{where} has no array named {key!r}{has}{advice}")
+    return arrays[key]
 
 
 def _reason(path: Path, error: Exception) -> str:

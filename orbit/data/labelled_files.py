@@ -97,7 +97,6 @@ class LabelledFiles(OwnData):
         The suffixes as messages name them.
     """
 
-    ignored_keys = {}
     reads = ("folder",)
     thing: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
@@ -203,11 +202,8 @@ class LabelledFiles(OwnData):
         return read_each(len(files), work, f"{self.thing}s", self.on_error == "skip")
 
     def _folder(self) -> Path:
-        if self.path is None:
-            raise InputError(
-                f"dataset.path: expected a folder with a folder of {self.thing}s for each class, found none"
-            )
-        folder = user_path(self.path, "dataset.path")
+        given = self._required("path", f"a folder with a folder of {self.thing}s for each class")
+        folder = user_path(given, "dataset.path")
         if not folder.is_dir():
             raise DataFileError(f"dataset.path: expected a folder at {folder.absolute()}, found none")
         return folder

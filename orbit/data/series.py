@@ -32,6 +32,7 @@ from orbit.registry import register
 
 _TRAIN, _TEST = "_TRAIN", "_TEST"
 _TABLES = (".csv", ".parquet", ".pq")
+_KINDS = f"a {', '.join((*ARCHIVE, *_TABLES))} file"
 
 
 @register("dataset", "series")
@@ -132,15 +133,11 @@ class Series(OwnData):
         """The file with the training part, or with both parts, and that with the test part or None."""
         if self.bundled is not None:
             return _pair(_bundled(self.bundled), "dataset.bundled")
-        if self.path is None:
-            raise InputError(
-                "dataset.path: expected a .ts, .arff, .tsv, .csv or .parquet file with series, or a folder with "
-                "NAME_TRAIN.ts and NAME_TEST.ts, found none"
-            )
-        place = user_path(self.path, "dataset.path")
+        path = self._required("path", f"{_KINDS} with series, or a folder with NAME_TRAIN.ts and NAME_TEST.ts")
+        place = user_path(path, "dataset.path")
         if place.is_dir():
             return _pair(place, "dataset.path")
-        _check_kind(file := existing_file(self.path, "dataset.path"), "dataset.path")
+        _check_kind(file := existing_file(path, "dataset.path"), "dataset.path")
         if self.test_path is not None:
             _check_kind(test := existing_file(self.test_path, "dataset.test_path"), "dataset.test_path")
             return file, test
@@ -222,7 +219,7 @@ class Series(OwnData):
 
 def _check_kind(file: Path, name: str) -> None:
     if file.suffix.lower() not in (*ARCHIVE, *_TABLES):
-        raise InputError(f"{name}: expected a file {', '.join((*ARCHIVE, *_TABLES))}, found {file.name}")
+        raise InputError(f"{name}: expected {_KINDS}, found {file.name}")
 
 
 def _pair(folder: Path, name: str) -> tuple[Path, Path]:

@@ -151,19 +151,15 @@ class Shards(OwnData):
     def _form(self) -> Format:
         from orbit.data.formats import Folder, NpyFormat, ParquetFormat
 
-        if self.path is None:
-            raise InputError("dataset.path: expected a folder or URL of .npy or .parquet parts, found none")
-        folder, columns = Folder(self.path, "dataset.path"), names_of(self.target)
+        folder = Folder(self._required("path", "a folder or URL of .npy or .parquet parts"), "dataset.path")
         if folder.suffix == ".npy":
-            if self.y_path is None:
-                raise InputError("dataset.y_path: expected a folder with the targets of .npy parts, found none")
-            if columns or self.features or self.shape:
+            y_path = self._required("y_path", "a folder with the targets of .npy parts")
+            if self.target or self.features or self.shape:
                 raise InputError(
                     "dataset.path: dataset.target, features and shape are for Parquet, found .npy parts; leave them out"
                 )
-            return NpyFormat(folder, self.label(), Folder(self.y_path, "dataset.y_path"))
-        if not columns:
-            raise InputError("dataset.target: expected the column of Parquet parts to predict, found none")
+            return NpyFormat(folder, self.label(), Folder(y_path, "dataset.y_path"))
+        columns = names_of(self._required("target", "the column of Parquet parts to predict"))
         if self.y_path is not None:
             raise InputError("dataset.y_path: expected none for Parquet parts, whose targets are the column target")
         return ParquetFormat(folder, self.label(), columns, self.features, self.shape)

@@ -99,7 +99,6 @@ class Table(OwnData):
     default_representation = {"name": "standardize"}
     default_group = {"name": "identity"}
     reads: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".pq")
-    ignored_keys = {}
     reading = "features", "targets", "categories"
 
     path: str | None = None
@@ -141,13 +140,11 @@ class Table(OwnData):
         return existing([self.path, self.test_path])
 
     def check_files(self) -> None:
-        if self.path is None:
-            raise InputError("dataset.path: expected the path of a .csv or .parquet file, found none")
-        if not names_of(self.target):
-            raise InputError("dataset.target: expected the name of the column to predict, found none")
-        for key, path in (("path", self.path), ("test_path", self.test_path)):
-            if path is not None:
-                existing_file(path, f"dataset.{key}")
+        path = self._required("path", "the path of a .csv or .parquet file")
+        self._required("target", "the name of the column to predict")
+        existing_file(path, "dataset.path")
+        if self.test_path is not None:
+            existing_file(self.test_path, "dataset.test_path")
 
     def _load(self, random_state: RandomState) -> Dataset:
         from orbit.data.frames import REMOVE, TableEncoder, refuse_missing, require, targets, weights

@@ -221,8 +221,12 @@ def test_a_file_says_which_points_are_the_test_part(arrays, how):
     assert data.X_test[:, 0].tolist() == [1, 5, 9, 13, 17]
     assert data.X_train[:, 0].tolist() == [i for i in range(20) if i % 4 != 1]
     assert data.y_test.tolist() == [1] * 5
-    named = Arrays(arrays(part=SPLITS[how]["split"]), split_key="part").load(0)
-    np.testing.assert_array_equal(named.X_test, data.X_test)
+
+
+def test_validation_points_of_a_file_are_a_fold_of_the_training_part(arrays):
+    data = Arrays(arrays(split=["train", "val", "test", "train"] * 5)).load(0)
+    assert data.X_train[:, 0].tolist() == [i for i in range(20) if i % 4 != 2]
+    np.testing.assert_array_equal(data.folds == 0, data.X_train[:, 0] % 4 == 1)
 
 
 def test_arrays_that_are_not_read_are_warned_of(arrays):
@@ -245,10 +249,8 @@ def test_the_first_points_are_the_training_part(arrays):
 
 
 def test_points_of_a_group_are_in_one_part(arrays):
-    groups = np.arange(20) // 4
-    for params in ({"groups": groups}, {"patients": groups.astype(str)}):
-        key = next(iter(params))
-        data = Arrays(arrays(**params), group_key=None if key == "groups" else key).load(1)
+    for groups in (np.arange(20) // 4, (np.arange(20) // 4).astype(str)):
+        data = Arrays(arrays(groups=groups)).load(1)
         assert not set(data.X_train[:, 0] // 4) & set(data.X_test[:, 0] // 4)
         np.testing.assert_array_equal(data.clusters.astype(int), data.X_train[:, 0] // 4)
         splits = KFolds(folds=2).splits(data, 0)

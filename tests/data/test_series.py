@@ -195,7 +195,7 @@ def test_stretched_lines_stay_lines():
         ("i,a,label\n1,1,Up\n1,2,Down\n", "a.csv", {"id_column": "i"}, "label has several values in the rows of"),
         ("i,t,a,label\n1,1,1,Up\n1,1,2,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, "series 1 has two rows"),
         ("i,t,a,label\n1,x,1,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, r"column t \(time\) expected"),
-        ("", "a.txt", {}, "path: expected a file .ts, .arff, .tsv, .csv"),
+        ("", "a.txt", {}, "path: expected a .ts, .arff, .tsv, .csv"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Could not infer format")
