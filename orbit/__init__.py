@@ -20,73 +20,43 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from orbit.core.environment import let_waiting_threads_sleep
-from orbit.core.errors import DataFileError, InputError, ParameterError, UnknownNameError
-from orbit.registry import PACKAGES, available, build, get, register
-from orbit.version import __version__
+from orbit.core.errors import (
+    DataFileError as DataFileError,
+    InputError as InputError,
+    ParameterError as ParameterError,
+    UnknownNameError as UnknownNameError,
+)
+from orbit.registry import PACKAGES, available as available, build as build, get as get, register as register
+from orbit.version import __version__ as __version__
 
 if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is used
-    from orbit import approx, data, distributions, encoders, engine, groups, kernels, learners, representations
-    from orbit.approx import *  # noqa: F403
-    from orbit.core.models import load, save
-    from orbit.data import *  # noqa: F403
-    from orbit.data.read import (
-        as_dataset,
-        read_arrays,
-        read_fields,
-        read_images,
-        read_molecules,
-        read_series,
-        read_sounds,
-        read_table,
-        read_volumes,
+    from orbit import (
+        approx as approx,
+        data as data,
+        distributions as distributions,
+        encoders as encoders,
+        engine as engine,
+        groups as groups,
+        kernels as kernels,
+        learners as learners,
+        plots as plots,
+        representations as representations,
     )
-    from orbit.discovery import Discovery, discover
+    from orbit.approx import *  # noqa: F403
+    from orbit.core.models import load as load, save as save
+    from orbit.data import *  # noqa: F403
+    from orbit.data.read import *  # noqa: F403
+    from orbit.discovery import *  # noqa: F403
     from orbit.distributions import *  # noqa: F403
     from orbit.encoders import *  # noqa: F403
-    from orbit.engine import Engine
+    from orbit.engine import Engine as Engine
     from orbit.groups import *  # noqa: F403
     from orbit.kernels import *  # noqa: F403
     from orbit.learners import *  # noqa: F403
-    from orbit.orbits import Orbit
+    from orbit.orbits import Orbit as Orbit
     from orbit.representations import *  # noqa: F403
 
 let_waiting_threads_sleep()
-
-__all__ = [
-    "DataFileError",
-    "Discovery",
-    "Engine",
-    "InputError",
-    "Orbit",
-    "ParameterError",
-    "UnknownNameError",
-    "__version__",
-    "approx",
-    "as_dataset",
-    "available",
-    "build",
-    "data",
-    "discover",
-    "distributions",
-    "encoders",
-    "engine",
-    "get",
-    "groups",
-    "kernels",
-    "learners",
-    "load",
-    "read_arrays",
-    "read_fields",
-    "read_images",
-    "read_molecules",
-    "read_series",
-    "read_sounds",
-    "read_table",
-    "read_volumes",
-    "register",
-    "representations",
-    "save",
-]
 
 # Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
 _MODULES = {"Discovery": "discovery", "discover": "discovery"}

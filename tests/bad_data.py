@@ -331,10 +331,10 @@ DATA: list[Case] = [
         SHARDS,
         (npy_parts(Path("parts/X/p4.csv").touch), f"{ONE_KIND} parts/X, found p3.npy and p4.csv"),
         (npy_parts(Path("parts/X/p4.parquet").touch), f"{ONE_KIND} parts/X, found p3.npy and p4.parquet"),
-        (npy_parts(link("parts/X/p4.npy", "/gone/p4.npy")), "dataset.path: link p4.npy leads to /gone/p4.npy:"),
-        (npy_parts(Path("parts/y/p2.npy").unlink, link("parts/y/p2.npy", "p2.npy")), "dataset.y_path: link p2.npy"),
-        (npy_parts(link("parts/X/more", "../../gone")), "dataset.path: link more leads to ../../gone: expected a part"),
-        (npy_parts(link("parts/X/more", "..")), "dataset.path=parts", "dataset.path: link X/more leads to ..:"),
+        (npy_parts(link("parts/X/p4.npy", "/gone/p4.npy")), "/X/p4.npy leads to /gone/p4.npy: expected a file or"),
+        (npy_parts(Path("parts/y/p2.npy").unlink, link("parts/y/p2.npy", "p2.npy")), "dataset.y_path: link "),
+        (npy_parts(link("parts/X/more", "../../gone")), "/more leads to ../../gone: expected a file"),
+        (npy_parts(link("parts/X/more", "..")), "dataset.path=parts", "/X/more leads to ..: expected another"),
         (npy_parts(), "dataset.target=y", "dataset.path: dataset.target, features and shape are for Parquet"),
         (npy_parts(Path("parts/y/p2.npy").unlink), "dataset.y_path: expected parts of the same names as in data"),
         (npy_parts(save("parts/X/p2.npy", np.ones((10, 4)))), "expected parts of one form, found X float64 of shape"),
@@ -362,12 +362,15 @@ DATA: list[Case] = [
         (pictures(write("zoo/owl/x.png", b"no picture")), "x.png is not a readable picture"),
         (pictures(write("zoo/owl/x.jpg", b"")), "x.jpg is not a readable picture"),
         *(
-            (pictures(link(f"zoo/{name}", to)), f"/zoo/{name}, found a link to {to}, which does not exist or is")
+            (
+                pictures(link(f"zoo/{name}", to)),
+                f"/zoo/{name} leads to {to}: expected a file or folder there, found none",
+            )
             for name, to in zip(
                 ("ape", "ape", "train", "cat/x.png", "cat/y"), ("gone", "ape", "/gone", "x.png", "gone"), strict=True
             )
         ),
-        (pictures(link("zoo/ape", "bee"), link("zoo/bee", "ape")), "/zoo/ape, found a link to bee, which does"),
+        (pictures(link("zoo/ape", "bee"), link("zoo/bee", "ape")), "/zoo/ape leads to bee: expected a file or folder"),
         (link("zoo", "gone"), "dataset.path: expected a folder at "),
         (link("zoo", "zoo"), "dataset.path: expected a path that can be read (Too many levels of symbolic links)"),
         (Path("zoo").mkdir, "dataset.path: expected a folder for each class with picture"),

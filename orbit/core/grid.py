@@ -1,6 +1,9 @@
-"""Which axes of a point are time or space, and which holds channels."""
+"""Which axes of a point are time or space, and which holds channels; the middle of a point."""
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 # A last axis shorter than this, beside one this many times as long, holds the channels of a series.
 _SHORTEST_SIDE, _LONGER = 8, 4
@@ -25,3 +28,18 @@ def grid_axes(shape: tuple[int, ...]) -> int:
     if len(shape) == 3:
         return 3 if min(shape) >= max(_SHORTEST_SIDE, math.ceil(max(shape) / _SIDES)) else 2
     return min(len(shape), 3)
+
+
+def middle(X: np.ndarray, sides: Sequence[int], first: int = 0) -> np.ndarray:
+    """An array with the given sides from axis ``first`` on: its middle, or itself in the middle of zeros.
+
+    >>> middle(np.array([1, 2, 3]), [5]), middle(np.array([1, 2, 3]), [1])
+    (array([0, 1, 2, 3, 0]), array([2]))
+    """
+    for axis, side in enumerate(sides, first):
+        missing = side - X.shape[axis]
+        if missing > 0:
+            X = np.pad(X, [(0, 0)] * axis + [(missing // 2, missing - missing // 2)] + [(0, 0)] * (X.ndim - axis - 1))
+        else:
+            X = X[(slice(None),) * axis + (slice(-missing // 2, -missing // 2 + side),)]
+    return X

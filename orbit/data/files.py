@@ -257,6 +257,19 @@ def existing_file(path: str, name: str) -> Path:
     return found
 
 
+def check_links(paths: Iterable[Path], key: str) -> None:
+    """Raise ``DataFileError`` for a link, not hidden, that leads to nothing or to a folder around it.
+
+    Those who list files leave out the former, and list those behind the latter many times.
+    """
+    for link in sorted(path for path in paths if path.is_symlink() and not path.name.startswith(".")):
+        where = f"{key}: link {link.absolute()} leads to {link.readlink()}: expected a"
+        if not link.exists():
+            raise DataFileError(f"{where} file or folder there, found none")
+        if link.parent.resolve().is_relative_to(link.resolve()):
+            raise DataFileError(f"{where}nother folder, found one that the link is in")
+
+
 def read_each(count: int, work: Callable[[int], None], things: str, skip: bool) -> np.ndarray:
     """Call ``work`` with each of ``count`` indices, in threads; the indices of the things that could be read.
 

@@ -18,7 +18,7 @@ from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.core.fingerprint import Fingerprint, of_listing
 from orbit.core.paths import user_path
 from orbit.data.checks import check_finite, real_dtype
-from orbit.data.files import read_arrays
+from orbit.data.files import check_links, read_arrays
 from orbit.data.rows import as_real
 
 _SUFFIXES = {".npy": ".npy", ".parquet": ".parquet", ".pq": ".parquet"}
@@ -32,7 +32,7 @@ _TARGETS: dict[str, Any] = {"b": bool, "i": np.int64, "u": np.int64, "f": np.flo
 
 @dataclass(frozen=True)
 class Header:
-    """What is known of a part before its rows are read; serialisable as JSON.
+    """What is known of a part before its rows are read.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Folder:
             infos = [self.system.get_file_info(root)]
             if infos[0].type == fs.FileType.Directory:
                 if self.is_local:
-                    _check_links(Path(root), key)
+                    check_links((path for path in Path(root).rglob("*") if not _is_hidden(path.name)), key)
                 infos = self.system.get_file_info(fs.FileSelector(root, recursive=True))
             else:
                 root = root.rpartition("/")[0]
@@ -317,19 +317,6 @@ def _file_system(path: str, key: str) -> tuple[Any, str]:
         system, root = fs.FileSystem.from_uri(path)
         return system, root.rstrip("/")
     return fs.LocalFileSystem(), str(user_path(path, key).absolute())
-
-
-def _check_links(folder: Path, key: str) -> None:
-    """Raise ``DataFileError`` for a link in a folder that leads to nothing, or to a folder around it.
-
-    pyarrow lists the parts of a folder without the former, and those behind the latter many times.
-    """
-    for link in sorted(path for path in folder.rglob("*") if path.is_symlink() and not _is_hidden(path.name)):
-        where = f"{key}: link {link.relative_to(folder)} leads to {link.readlink()}: expected a part or"
-        if not link.exists():
-            raise DataFileError(f"{where} a folder there, found none")
-        if link.parent.resolve().is_relative_to(link.resolve()):
-            raise DataFileError(f"{where} another folder, found one that the link is in")
 
 
 def _is_hidden(name: str) -> bool:

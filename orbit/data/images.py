@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from orbit.core.errors import DataFileError, InputError
+from orbit.core.grid import middle
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
 from orbit.data.labelled_files import LabelledFiles
@@ -215,11 +216,4 @@ def _in_the_middle(stack: np.ndarray, size: list[int], file: Path, cut: bool) ->
         key, other = ("crop", "smaller") if cut else ("pad", "larger")
         have, wanted = (" x ".join(map(str, sides)) for sides in (found, size))
         raise InputError(f"dataset.{key}: {file} has {have} pixels, {other} than {wanted}")
-    whole, part = (found, size) if cut else (size, found)
-    starts = [(most - least) // 2 for most, least in zip(whole, part, strict=True)]
-    middle: Any = (..., *(slice(start, start + side) for start, side in zip(starts, part, strict=True)), slice(None))
-    if cut:
-        return stack[middle]
-    padded = np.zeros((*stack.shape[: 3 - len(size)], *size, stack.shape[-1]), stack.dtype)
-    padded[middle] = stack
-    return padded
+    return middle(stack, size, 3 - len(size))

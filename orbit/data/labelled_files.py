@@ -16,7 +16,7 @@ from orbit.core.errors import DataFileError, InputError, encodable, located, sho
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, OwnData, Points, Task, names_of
-from orbit.data.files import existing, existing_file, read_each
+from orbit.data.files import check_links, existing, existing_file, read_each
 from orbit.data.splits import TEST, VALIDATION, folders_of_parts, given_parts
 
 if TYPE_CHECKING:  # pandas is imported when a table is read
@@ -138,7 +138,7 @@ class LabelledFiles(OwnData):
             existing_file(self.manifest, "dataset.manifest")
             return
         folder = self._folder()
-        self._check_links(folder)  # before a folder train or test is missed
+        check_links(folder.iterdir(), "dataset.path")  # before a folder train or test is missed
         parts = folders_of_parts(folder)
         if len(parts) == 1:
             raise InputError(
@@ -147,7 +147,7 @@ class LabelledFiles(OwnData):
         for part in parts.values() or [folder]:
             files = self._class_files(part)
             for checked in (part, *(part / name for name in files)):
-                self._check_links(checked)
+                check_links(checked.iterdir(), "dataset.path")
             if not any(files.values()):
                 others = {path.suffix for name in files for path in (part / name).iterdir() if path.is_file()} - {""}
                 found = f"only {shortened(', '.join(sorted(others)))}" if others else "none directly"
@@ -271,15 +271,6 @@ class LabelledFiles(OwnData):
 
     def _of_kind(self, paths: Iterable[Path]) -> list[Path]:
         return sorted(p for p in paths if p.name.lower().endswith(self.suffixes) and not p.name.startswith("."))
-
-    def _check_links(self, folder: Path) -> None:
-        """Raise DataFileError for a broken or circular link in a folder, whose files would be left out."""
-        for path in sorted(folder.iterdir()):
-            if path.is_symlink() and not path.exists() and not path.name.startswith("."):
-                raise DataFileError(
-                    f"dataset.path: expected a folder or {self.thing} at {path.absolute()}, found a link to "
-                    f"{path.readlink()}, which does not exist or is a link to itself"
-                )
 
     def _warn_about_others(self, folder: Path, files: Mapping[str, list[Path]]) -> None:
         """Warn about class folders without files, what is in them beside files, and files in no class folder."""

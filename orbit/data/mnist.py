@@ -1,18 +1,17 @@
 """MNIST and rotated MNIST, from the published files."""
 
 import gzip
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from orbit.core.errors import DataFileError
-from orbit.core.params import NonNegativeFloat, PositiveInt
-from orbit.core.random import RandomState, generator, spawn
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader
 from orbit.data.files import DataFile, places, read_checked, ten_classes
-from orbit.data.move import jitter_randomly, rotate_randomly
+from orbit.data.move import rotate_randomly
 from orbit.data.splits import balanced
 from orbit.registry import register
 
@@ -139,11 +138,9 @@ class RotatedMNIST(MNIST):
 @register("dataset", "mnist_local")
 @dataclass(eq=False, repr=False)
 class MNISTLocal(MNIST):
-    """MNIST by the protocol of Mroueh et al. 2015, Figure 2: few training images per class, small rotations and shifts.
+    """MNIST with few training images per class, by the protocol of Mroueh et al. 2015, Figure 2.
 
-    In the paper the rotations and shifts move the templates, which is the group ``product`` or ``affine`` here, and
-    the images are those of MNIST: that is the default. ``jitter`` moves the images themselves, to measure the
-    robustness of a model.
+    Its small rotations and shifts are those of the templates: the group ``product`` or ``affine``.
 
     Parameters
     ----------
@@ -151,14 +148,6 @@ class MNISTLocal(MNIST):
         Data folder, as for ``mnist``.
     per_class : int >= 1 or None
         Random training images of each class; None is all.
-    jitter : {"none", "test", "both"}
-        Which images are moved, each by an independent random angle and shift.
-    shift : float >= 0
-        Largest shift, in pixels along each axis; shifts are uniform.
-    angle : float >= 0
-        Largest angle, in degrees; angles are uniform.
-    jitter_seed : int
-        Seed of the moves; the moved images do not depend on the seed of the run.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     download : bool
@@ -166,29 +155,12 @@ class MNISTLocal(MNIST):
     """
 
     per_class: PositiveInt | None = None
-    jitter: Literal["none", "test", "both"] = "none"
-    shift: NonNegativeFloat = 3.0
-    angle: NonNegativeFloat = 20.0
-    jitter_seed: int = 0
 
     def _load(self, random_state: RandomState) -> Dataset:
         data = super()._load(random_state)
-        moved = self._moved(data)
         if self.per_class is None:
-            return moved
-        chosen = balanced(moved.y_train, self.per_class, generator(random_state), "per_class")
-        return replace(moved, X_train=moved.X_train[chosen], y_train=moved.y_train[chosen])
-
-    def _moved(self, data: Dataset) -> Dataset:
-        if self.jitter == "none":
             return data
-        train_seed, test_seed = spawn(self.jitter_seed, 2)
-        X_test = jitter_randomly(data.X_test, self.shift, self.angle, test_seed)
-        moves = f"up to {self.shift:g} pixels and {self.angle:g} degrees"
-        if self.jitter == "test":
-            return replace(data, X_test=X_test, source=f"{data.source}, test images moved by {moves}")
-        X_train = jitter_randomly(data.X_train, self.shift, self.angle, train_seed)
-        return replace(data, X_train=X_train, X_test=X_test, source=f"{data.source}, images moved by {moves}")
+        return data.take(balanced(data.y_train, self.per_class, generator(random_state), "per_class"))
 
 
 def _read_amat(path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,6 @@
 """Points and targets in the parts of a folder, of which each process reads its own."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import numpy as np
 
@@ -48,8 +47,8 @@ class Parts(SharedSource):
         check_enough(self.names, key)
         own = distributed.share(np.arange(len(self.names)))
         with distributed.together():
-            headers = [asdict(form.header(self.names[part])) for part in own.tolist()]
-        self._headers = [Header(**each) for of_process in distributed.gather(headers) for each in of_process]
+            headers = [form.header(self.names[part]) for part in own.tolist()]
+        self._headers = [header for of_process in distributed.gather(headers) for header in of_process]
         self._starts = np.cumsum([0] + [header.rows for header in self._headers])
         if self._starts[-1] < 2:
             found = f"{form.folder.path} has {self._starts[-1]} rows"
@@ -74,14 +73,16 @@ class Parts(SharedSource):
 
     def keep(self, rows: np.ndarray) -> None:
         """Read all own parts once, and hold points and targets of some rows, sorted, of all parts in every process."""
-        X, y = np.zeros((len(rows), *self.shape[1:]), self.dtype), np.zeros((len(rows), *self.targets.shape[1:]))
+        X, own = np.zeros((len(rows), *self.shape[1:]), self.dtype), []
         with distributed.together():
             for i, start in enumerate(self._firsts):
                 points, targets = self._read_block(i)
                 here = slice(*np.searchsorted(rows, [start, start + len(points)]))
-                X[here], y[here] = points[rows[here] - start], self.targets.codes(targets[rows[here] - start])
-        distributed.all_reduce(X, y)
-        self._kept = rows, X, self.targets.decoded(y)
+                X[here] = points[rows[here] - start]
+                own.append(targets[rows[here] - start])
+        distributed.all_reduce(X)
+        y = np.concatenate([part for of_process in distributed.gather(own) for part in of_process])
+        self._kept = rows, X, y.astype(self.targets.dtype, copy=False)
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return self.read(rows)[0]
@@ -124,8 +125,7 @@ class Parts(SharedSource):
                 interruption.check()
                 _, y = self.form.read(self.names[part], self._headers[part], block, points=False)
                 found = examples(np.concatenate([found, y]))
-        gathered = distributed.gather(found.tolist())
-        return examples(np.concatenate([np.array(each, first.y_dtype) for each in gathered if each]))
+        return examples(np.concatenate(distributed.gather(found)))
 
 
 class Targets(Source):
@@ -155,14 +155,6 @@ class Targets(Source):
         check_arrays(np.zeros((len(self.distinct), 1)), self.distinct, task, where)
         if task == "classification" and len(self.distinct) > _MOST_LABELS:
             raise InputError(f"{where}: expected at most {_MOST_LABELS:,} different labels, found more")
-
-    def codes(self, y: np.ndarray) -> np.ndarray:
-        """Targets as numbers that can be sent."""
-        return np.searchsorted(self.distinct, y) if self.dtype.kind == "U" else y
-
-    def decoded(self, codes: np.ndarray) -> np.ndarray:
-        """The targets of :meth:`codes`."""
-        return self.distinct[codes.astype(int)] if self.dtype.kind == "U" else codes.astype(self.dtype)
 
 
 def examples(y: np.ndarray) -> np.ndarray:

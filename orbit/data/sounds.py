@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.grid import middle
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.threads import single_threaded
@@ -188,12 +189,12 @@ def represented(
     begins and ends where it is louder than that below its loudest. ``window`` is the length of its windows, in seconds.
     """
     if form == "waveform":
-        return _centred(samples, length).astype(np.float32)
+        return middle(samples, [length]).astype(np.float32)
     shortest = max(2, round(window * rate))
     if trim is not None:
         samples = _without_silence(samples, trim, round(_PIECE_S * rate))
         length = min(length, max(len(samples), shortest))
-    centred = _centred(samples, length)
+    centred = middle(samples, [length])
     width = min(length, max(shortest, -(-length // frames)))
     with single_threaded():  # a quarter of a millisecond, for which threads would wait longer
         picture = mel_spectrogram(torch.from_numpy(centred)[None], bands, frames, rate, width, _FLOOR_DB)
@@ -210,14 +211,6 @@ def _without_silence(samples: np.ndarray, decibels: float, piece: int) -> np.nda
     energy = np.add.reduceat(np.square(samples), starts) / np.diff(starts, append=len(samples))
     loud = np.flatnonzero(energy >= energy.max() * 10 ** (-decibels / 10))
     return samples[starts[loud[0]] : starts[loud[-1]] + piece]
-
-
-def _centred(samples: np.ndarray, length: int) -> np.ndarray:
-    """The signal centred in ``length`` samples: padded with zeros, or trimmed at both ends."""
-    cut = max(0, len(samples) - length) // 2
-    kept = samples[cut : cut + length]
-    before = (length - len(kept)) // 2
-    return np.pad(kept, (before, length - len(kept) - before))
 
 
 @dataclass(frozen=True)

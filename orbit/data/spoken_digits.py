@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, choose_from
-from orbit.core.params import PositiveFloat, PositiveInt, Range
+from orbit.core.params import PositiveFloat, Range
 from orbit.core.paths import user_path
-from orbit.core.random import RandomState, generator
+from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader, Points
 from orbit.data.files import DataFile, existing_file, missing, places
 from orbit.data.sounds import Form, check_duration, decoded, represented
@@ -28,16 +28,6 @@ ARCHIVE = DataFile(
 RATE = 8000  # samples a second
 _NAME = re.compile(r"(\d)_([A-Za-z]+)_(\d+)\.wav")
 _TEST_INDICES = (0, 1, 2, 3, 4)  # the published test split
-
-
-@dataclass(frozen=True)
-class Recording:
-    """One spoken digit; the file name gives the digit, the speaker and the index of the recording."""
-
-    digit: int
-    speaker: str
-    index: int
-    samples: np.ndarray
 
 
 @register("dataset", "spoken_digits")
@@ -64,12 +54,9 @@ class SpokenDigits(FileLoader):
         As for :class:`~orbit.data.sounds.Sounds`; None, as the experiments of the papers have it, leaves nothing out.
     window : float > 0
         As for :class:`~orbit.data.sounds.Sounds`.
-    split : {"utterance", "speaker", "leave_one_speaker_out"}
-        The test part: recordings with index 0 to 4, the published split; all recordings of ``n_speakers``
-        random speakers; all recordings of ``speaker``. In the last two, lengthscale, lambda and other settings are
-        chosen by folds of speakers.
-    n_speakers : int >= 1
-        Speakers of the test part, for ``split="speaker"``.
+    split : {"utterance", "leave_one_speaker_out"}
+        The test part: recordings with index 0 to 4, the published split; or all recordings of ``speaker``, where
+        lengthscale, lambda and other settings are chosen by folds of speakers.
     speaker : str
         Name of the test speaker, for ``split="leave_one_speaker_out"``.
     n_train, n_test : int >= 1 or None
@@ -88,8 +75,7 @@ class SpokenDigits(FileLoader):
     duration: PositiveFloat = 1.0
     bands: Annotated[int, Range(low=2)] = 32
     frames: Annotated[int, Range(low=2)] = 32
-    split: Literal["utterance", "speaker", "leave_one_speaker_out"] = "utterance"
-    n_speakers: PositiveInt = 2
+    split: Literal["utterance", "leave_one_speaker_out"] = "utterance"
     speaker: str = "george"
     trim: PositiveFloat | None = None
     window: PositiveFloat = 0.032
@@ -102,33 +88,35 @@ class SpokenDigits(FileLoader):
         return [ARCHIVE]
 
     def check_files(self) -> None:
-        if not self.download:
-            self._find()
+        if not (self.download or self._find()):
+            raise self._missing()
 
     def input_files(self) -> list[Path]:
-        try:
-            return self._find()
-        except DataFileError:
-            return []
+        return self._find()
 
     def _load(self, random_state: RandomState) -> Dataset:
-        recordings = sorted(self._recordings(), key=lambda r: (r.digit, r.speaker, r.index))
-        test, held_out = self._held_out(recordings, random_state)
+        contents = dict(_contents(self._paths()))
+        found = sorted((int(m[1]), m[2], int(m[3]), m[0]) for m in map(_NAME.fullmatch, contents) if m)
+        if not found:
+            raise self._missing()
+        y, speakers, indices, names = map(np.array, zip(*found, strict=True))
+        test, held_out = np.isin(indices, _TEST_INDICES), "indices 0 to 4"
+        if self.split == "leave_one_speaker_out":
+            test, held_out = speakers == self.speaker, self.speaker
+            if not test.any():
+                choices = choose_from(self.speaker, np.unique(speakers).tolist())
+                raise InputError(f"dataset.speaker={self.speaker}: no such speaker{choices}")
         if test.all() or not test.any():
             raise InputError(
                 f"dataset.split={self.split} leaves no recording for {'training' if test.all() else 'testing'}, of "
-                f"{len(recordings)} found"
+                f"{len(names)} found"
             )
-        X = np.stack([self._represent(recording.samples) for recording in recordings])
-        y = np.array([recording.digit for recording in recordings])
-        source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: tested on {held_out}"
-        clusters = self._clusters(np.array([recording.speaker for recording in recordings]), ~test)
+        X = np.stack([self._represent(_samples(contents[name], name)) for name in names])
+        source = f"Free Spoken Digit Dataset, {len(names)} recordings, {self.split}: tested on {held_out}"
+        # where the test part has other speakers than the training part, so have validation parts
+        is_known = self.split == "utterance" or len(np.unique(speakers[~test])) < 2
+        clusters = None if is_known else speakers
         return Dataset.of_parts(self.name, "classification", X, y, ~test, test, source, clusters=clusters)
-
-    def _clusters(self, speakers: np.ndarray, train: np.ndarray) -> np.ndarray | None:
-        """The speakers, where the test part has others than the training part: so have validation parts then."""
-        is_known = self.split == "utterance" or len(np.unique(speakers[train])) < 2
-        return None if is_known else speakers
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = user_path(path, self.label())
@@ -144,36 +132,18 @@ class SpokenDigits(FileLoader):
         return Points(X, [str(f.relative_to(base)) if f != base else f.name for f in files])
 
     def _find(self) -> list[Path]:
-        """The recordings, or the archives that hold them."""
+        """The recordings, or the archives that hold them; none if there are neither."""
         for place in places(self.root, self.folder):
             recordings = [path for path in place.rglob("*.wav") if _NAME.fullmatch(path.name)]
             if found := sorted(recordings or place.glob("*.zip")):
                 return found
-        raise missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
+        return []
 
-    def _recordings(self) -> Iterable[Recording]:
-        try:
-            found = self._find()
-        except DataFileError:
-            found = [self.path(ARCHIVE)]
-        for name, content in _contents(found):
-            match = _NAME.fullmatch(name)
-            if match:
-                yield Recording(int(match[1]), match[2], int(match[3]), _samples(content, name))
+    def _paths(self) -> list[Path]:
+        return self._find() or [self.path(ARCHIVE)]
 
-    def _held_out(self, recordings: list[Recording], random_state: RandomState) -> tuple[np.ndarray, str]:
-        """Which recordings are the test part, and what they have in common."""
-        if self.split == "utterance":
-            return np.isin([recording.index for recording in recordings], _TEST_INDICES), "indices 0 to 4"
-        of_each = [recording.speaker for recording in recordings]
-        speakers, held_out = sorted({*of_each}), [self.speaker]
-        if self.split == "speaker":
-            if self.n_speakers >= len(speakers):
-                raise self.wrong("n_speakers", f"at most {len(speakers) - 1} of {len(speakers)} speakers")
-            held_out = sorted(generator(random_state).choice(speakers, self.n_speakers, replace=False))
-        elif self.speaker not in speakers:
-            raise InputError(f"dataset.speaker={self.speaker}: no such speaker{choose_from(self.speaker, speakers)}")
-        return np.isin(of_each, held_out), ", ".join(held_out)
+    def _missing(self) -> DataFileError:
+        return missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
 
     def _represent(self, samples: np.ndarray) -> np.ndarray:
         length = round(self.duration * RATE)
@@ -192,17 +162,16 @@ def _samples(content: bytes, name: str) -> np.ndarray:
     return found.samples[:, 0]
 
 
-def _contents(paths: list[Path]) -> Iterable[tuple[str, bytes]]:
+def _contents(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
     """Names, without folders, and contents of the files, and of the members of .zip files."""
     for path in paths:
         try:
-            yield from _members(path) if path.suffix == ".zip" else [(path.name, path.read_bytes())]
+            if path.suffix != ".zip":
+                yield path.name, path.read_bytes()
+                continue
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    if name.endswith(".wav"):
+                        yield Path(name).name, archive.read(name)
         except (OSError, zipfile.BadZipFile) as error:
             raise DataFileError(f"{path.absolute()} cannot be read ({error}). {ARCHIVE.how}") from error
-
-
-def _members(archive: Path) -> Iterable[tuple[str, bytes]]:
-    with zipfile.ZipFile(archive) as opened:
-        for name in opened.namelist():
-            if name.endswith(".wav"):
-                yield Path(name).name, opened.read(name)

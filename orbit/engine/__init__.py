@@ -1,6 +1,4 @@
 """The engine that computes features: options, memory, and one module for each strategy."""
 
-from orbit.engine.engine import Engine
-from orbit.engine.strategy import Route
-
-__all__ = ["Engine", "Route"]
+from orbit.engine.engine import Engine as Engine
+from orbit.engine.strategy import Route as Route

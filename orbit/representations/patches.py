@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
+from orbit.core.grid import middle
 from orbit.core.linalg import is_constant
 from orbit.core.params import PositiveInt
 from orbit.registry import register
@@ -37,7 +38,7 @@ class Crop(ImageRepresentation):
         self._check_images(X, self.size)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        return middle(X, self.size)
+        return middle(X, (self.size, self.size), 1)
 
 
 @register("representation", "patch_pca")
@@ -125,13 +126,7 @@ class PatchPCA(ImageRepresentation):
     def _standardised(self, X: np.ndarray) -> np.ndarray:
         """Centred and scaled images, shape ``(n, height, width, channels)``."""
         images = X if X.ndim == 4 else X[..., None]
-        images = images if self.crop is None else middle(images, self.crop)
+        images = images if self.crop is None else middle(images, (self.crop, self.crop), 1)
         deviation, mean = images.std((1, 2, 3), keepdims=True), images.mean((1, 2, 3), keepdims=True)
         constant = is_constant(deviation, mean, images.dtype)
         return np.where(constant, 0, images - mean) / np.where(constant, 1, deviation)
-
-
-def middle(X: np.ndarray, size: int) -> np.ndarray:
-    """The central ``size`` x ``size`` pixels of images of shape ``(n, height, width, ...)``."""
-    top, left = (X.shape[1] - size) // 2, (X.shape[2] - size) // 2
-    return X[:, top : top + size, left : left + size]

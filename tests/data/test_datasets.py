@@ -20,7 +20,6 @@ from test_data import has, write_mnist
 import orbit
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import CIFAR10, MNISTLocal, Shapes, SpokenDigits, XPerm, cifar10
-from orbit.data.move import jitter_randomly
 from orbit.data.spoken_digits import RATE
 from orbit.testing import DatasetContract
 
@@ -100,7 +99,7 @@ def test_xperm_has_two_targets(targets):
         XPerm(targets=targets).load(0)
 
 
-# ---- MNIST with few images and small moves ---------------------------------------------------------------------------
+# ---- MNIST with few images -------------------------------------------------------------------------------------------
 
 
 class TestMNISTLocal(DatasetContract):
@@ -119,37 +118,6 @@ class TestMNISTLocal(DatasetContract):
         assert {x.tobytes() for x in data.X_train} < {x.tobytes() for x in whole.X_train}
         with pytest.raises(InputError, match=r"per_class: expected at most 4, .* of class 0, found 5"):
             self.create(per_class=5).load(0)
-
-    @pytest.mark.parametrize(("jitter", "train_moves"), [("test", False), ("both", True)])
-    def test_only_the_configured_moves_are_applied(self, jitter, train_moves):
-        still, moved = self.create().load(0), self.create(jitter=jitter).load(0)
-        assert np.array_equal(still.X_train, moved.X_train) == (not train_moves)
-        assert not np.array_equal(still.X_test, moved.X_test)
-        np.testing.assert_array_equal(still.y_test, moved.y_test)
-        assert "up to 3 pixels and 20 degrees" in moved.source
-        np.testing.assert_array_equal(self.create(jitter=jitter).load(5).X_test, moved.X_test)
-        assert not np.array_equal(self.create(jitter=jitter, jitter_seed=1).load(0).X_test, moved.X_test)
-        unmoved = self.create(jitter=jitter, shift=0, angle=0).load(0)
-        np.testing.assert_allclose(unmoved.X_test, still.X_test, atol=1e-5)
-
-
-def test_jitter_stays_within_its_bounds_and_fills_them():
-    """The centroids of a spot at the centre and of one right of it give the shift and the angle of an image."""
-    y, x = np.mgrid[:31, :31] - 15.0
-    spot = np.exp(-(x**2 + y**2) / 4)
-    moved = jitter_randomly(np.repeat(spot[None], 400, 0), 3.0, 20.0, seed=2)
-    down, right = ((moved * axis).sum((1, 2)) / moved.sum((1, 2)) for axis in (y, x))
-    for shift in (down, right):
-        assert -3.01 < shift.min() < -2.8
-        assert 2.8 < shift.max() < 3.01
-        assert abs(shift.mean()) < 4 * 3 / np.sqrt(3 * 400)
-    assert abs(np.corrcoef(down, right)[0, 1]) < 0.2
-
-    off_centre = np.exp(-((x - 8) ** 2 + y**2) / 4)
-    turned = jitter_randomly(np.repeat(off_centre[None], 400, 0), 0.0, 20.0, seed=2)
-    angles = np.degrees(np.arctan2((turned * -y).sum((1, 2)), (turned * x).sum((1, 2))))
-    assert -20.1 < angles.min() < -19
-    assert 19 < angles.max() < 20.1
 
 
 # ---- CIFAR-10 --------------------------------------------------------------------------------------------------------
@@ -371,8 +339,6 @@ def test_held_out_speakers_are_not_in_the_training_part(spoken):
         assert data.source.endswith(f"tested on {speaker}")
         assert sorted(np.unique(data.clusters)) == sorted({*SPEAKERS} - {speaker})  # validation by speakers as well
     assert spoken().load(0).clusters is None
-    seen = {spoken(split="speaker", n_speakers=2).load(seed).source.split("tested on ")[1] for seed in range(12)}
-    assert seen == {"ann, bob", "ann, cy", "bob, cy"}
     assert len(everything.load(0).X_train) == 12
 
 
@@ -380,7 +346,6 @@ def test_held_out_speakers_are_not_in_the_training_part(spoken):
     ("params", "message"),
     [
         ({"split": "leave_one_speaker_out", "speaker": "anne"}, "speaker=anne: no such speaker; did you mean 'ann'?"),
-        ({"split": "speaker", "n_speakers": 3}, "n_speakers: expected at most 2 of 3 speakers, found 3"),
         ({"duration": 0.01}, "duration: expected at least 0.032 s, found 0.01"),
     ],
 )

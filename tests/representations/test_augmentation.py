@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
+from orbit.core.grid import middle
 from orbit.core.threads import in_threads
 from orbit.representations import ImageAugmentation, NoAugmentation
-from orbit.representations.patches import middle
 from orbit.testing import AugmentationContract
 
 
@@ -38,7 +38,7 @@ def test_without_any_change_images_are_themselves(images):
 
 
 def test_the_middle_of_shifted_images_is_a_random_crop_or_its_mirror(images):
-    found = middle(changed(images, shift=2, flip=True), 4)
+    found = middle(changed(images, shift=2, flip=True), (4, 4), 1)
     seen = set()
     for image, crop in zip(images, found, strict=True):
         for top in range(5):
