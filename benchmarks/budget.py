@@ -157,9 +157,9 @@ class Budget(Runner):
         chosen = [f"{key}={job.plan.config[key]['name']}" for key in ("group", "encoder", "approx")]
         names = {"fits": f"fits with {', '.join(chosen)}", "network": "network, trained on moved points"}
         drawn: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
-        for (labels, kind), line in found.groupby(["labels", "kind"], sort=False):
-            drawn.setdefault(labels, {})[names[kind]] = line["seconds"].to_numpy(), line["accuracy"].to_numpy()
-        job.log_figure("budget", plots.budgets, drawn, "seconds of training", "test accuracy")
+        for (labels, kind), line in found.sort_values("seconds").groupby(["labels", "kind"], sort=False):
+            drawn.setdefault(labels, {})[names[kind]] = line["seconds"].to_numpy(), line["accuracy"].to_numpy()[None]
+        job.log_figure("budget", plots.panels, drawn, "seconds of training", "test accuracy", linear=[*drawn])
         return table
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
 from orbit.learners.streaming import FeatureStream, fit_stream
+from orbit.plots.curves import Lines
 from orbit.registry import register
 from runners.config.plan import Plan, make_plan
 from runners.config.program import python_path
@@ -24,6 +25,9 @@ from runners.job.job import Job
 from runners.job.runner import Runner, check_only
 from runners.measure.machine import peak_memory_mb
 from runners.measure.tables import markdown_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SAMPLE = 2048  # points for fitting the feature map, and for the accuracy
 _PEAK = "peak resident MiB"
@@ -80,8 +84,8 @@ class Memory(Runner):
         job.say(_table(rows))
         if len(curve) > 1:
             n, seconds, cpu, peaks = np.array(curve).T
-            panels = {"s": {"clock": seconds, "processor": cpu}, _PEAK: {"peak": peaks}}
-            job.log_figure("memory", plots.growth, n, panels, "streamed fit, including the solve", level=_PEAK)
+            of_time = {"clock": (n, seconds[None]), "processor": (n, cpu[None])}
+            job.log_figure("memory", _growth, {"seconds": of_time, _PEAK: {"peak": (n, peaks[None])}})
 
     def _plans(self, base: Plan) -> dict[str, tuple[Plan, Any]]:
         """Label -> the plan of a case, and its points."""
@@ -181,3 +185,10 @@ def _in_child(plan: Plan, points: int | str) -> dict[str, float]:
 
 def _table(rows: list[list[str]]) -> str:
     return markdown_table(["case", "points", "columns", "s", "processor s", _PEAK], rows) + "\n"
+
+
+def _growth(curves: dict[str, Lines]) -> Figure:
+    """Time, and memory, which should stay constant, from zero on."""
+    figure = plots.panels(curves, "points", linear=[_PEAK], slopes=True)
+    figure.axes[1].set_ylim(0, 1.3 * figure.axes[1].get_ylim()[1])
+    return figure

@@ -122,10 +122,12 @@ class Timing(Runner):
                     case = f"{key}{value}/{name}"
                     job.log_metrics({f"time/{case}_s": seconds, f"floor/{case}_s": floor})
                     rows.append([name, f"{sizes.SIZES[key]} = {x:g}", *(f"{v:.3g}" for v in (seconds, floor))])
-            panels[sizes.SIZES[key]] = {name: (line.x, line.seconds, line.floor) for name, line in lines.items()}
+            panels[sizes.SIZES[key]] = {name: (line.x, line.seconds) for name, line in lines.items()} | {
+                f"{name}, operations alone": (line.x, line.floor[None]) for name, line in lines.items()
+            }
         job.log_table("table.md", ["", "size", "median s", "operations alone, s"], rows)
         title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
-        job.log_figure("timing", plots.costs, panels, title)
+        job.log_figure("timing", plots.panels, panels, title, "seconds")
 
 
 def _medians(found: dict[str, np.ndarray], clock: str, processor: str) -> dict[str, float]:

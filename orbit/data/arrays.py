@@ -81,7 +81,7 @@ class Arrays(OwnData):
         return existing([self.path, self.y_path])
 
     def check_files(self) -> None:
-        path = self._required("path", "the path of an .npz, .npy or .mat file, e.g. mine.npz")
+        path = self._required("path", "the path of an .npz, .npy or .mat file")
         existing_file(path, "dataset.path")
         if self.y_path or Path(path).suffix == ".npy":
             existing_file(self._required("y_path", "an .npy file with the targets"), "dataset.y_path")

@@ -6,12 +6,9 @@ thread and a notebook shows its result. Functions that draw a single panel take 
 
 from orbit.plots.axes import short as short
 from orbit.plots.curves import (
-    budgets as budgets,
     convergence as convergence,
-    costs as costs,
     curves as curves,
     epochs as epochs,
-    growth as growth,
     panels as panels,
 )
 from orbit.plots.fields import field as field
@@ -24,4 +21,4 @@ from orbit.plots.predictions import (
 )
 from orbit.plots.ranking import ranking as ranking
 from orbit.plots.selection import grid_scores as grid_scores, selection_curve as selection_curve
-from orbit.plots.skeletons import locality as locality, skeleton as skeleton
+from orbit.plots.skeletons import skeleton as skeleton

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from orbit.plots.axes import (
     line_with_band,
     new_figure,
     plain,
-    row_of_axes,
     set_log_ticks,
 )
 
@@ -73,83 +73,13 @@ def convergence(
     'mc (slope -0.50)'
     """
     alone, ax = ax is None, axes_or_new(ax, 5.4, 3.8)
-    for marker, (name, (x, errors)) in zip(itertools.cycle(MARKERS), curves.items(), strict=False):
-        mean = errors.mean(0)
-        label = name + _slope(x, mean) if slopes and len(x) > 1 else name
-        line_with_band(ax, x, mean, errors.min(0), errors.max(0), marker, label)
+    _draw(ax, curves, [*curves], slopes)
     set_log_ticks(ax, np.unique(np.concatenate([x for x, _ in curves.values()])))
     ax.set_yscale("log")
     ax.set(xlabel=plain(x_label), ylabel=plain(y_label))
     ax.set_title(plain(title), fontsize=10)
     ax.grid(alpha=0.3, which="both")
     return _with_legend(ax, alone, "outside lower center", columns=2)
-
-
-def costs(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]], title: str) -> Figure:
-    """Seconds against sizes: one panel for each size, logarithmic axes, one colour for each way to compute the same.
-
-    Parameters
-    ----------
-    panels : dict
-        Label of the horizontal axis -> name of a line -> sizes, seconds and the seconds that operations alone take,
-        shapes (m,), (rounds, m) and (m,): the median, a band from smallest to largest, and a dashed line.
-    title : str
-
-    Examples
-    --------
-    >>> n = np.array([100, 200, 400])
-    >>> figure = costs({"points": {"direct": (n, n / np.array([[1e3], [2e3]]), n / 4e3)}}, "rotation")
-    >>> [text.get_text() for text in figure.legends[0].get_texts()]
-    ['direct', 'direct, operations alone']
-    """
-    figure, axes = row_of_axes(len(panels), 3.6, 3.8)
-    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    entries: dict[str, Line2D] = {}
-    for ax, (label, lines) in zip(axes, panels.items(), strict=True):
-        for name, (x, seconds, floor) in lines.items():
-            i = names.index(name)
-            middle, marker = np.median(seconds, axis=0), MARKERS[i % len(MARKERS)]
-            line = line_with_band(ax, x, middle, seconds.min(0), seconds.max(0), marker, name, f"C{i}")
-            dashes = 4 * i, (4, 4)  # those of equal lines alternate
-            (alone,) = ax.plot(x, floor, linestyle=dashes, color=line.get_color())
-            entries |= {name: line, f"{name}, operations alone": alone}
-        set_log_ticks(ax, np.unique(np.concatenate([x for x, *_ in lines.values()])))
-        ax.set_yscale("log")
-        ax.set_xlabel(plain(label))
-        ax.grid(alpha=0.3, which="both")
-    axes[0].set_ylabel("seconds")
-    figure.suptitle(plain(title), fontsize=10)
-    figure.legend([*entries.values()], map(plain, entries), loc="outside lower center", ncols=4, fontsize=9)
-    return figure
-
-
-def growth(n: np.ndarray, panels: dict[str, dict[str, np.ndarray]], title: str, level: str) -> Figure:
-    """Quantities against the number of points: one panel each, logarithmic axes, slopes in the legends.
-
-    Parameters
-    ----------
-    n : array, shape (m,)
-        Numbers of points.
-    panels : dict
-        Label of the vertical axis -> name of a line -> values, shape (m,).
-    title : str
-    level : str
-        The panel drawn on a linear axis that starts at zero, for a quantity that should stay constant.
-    """
-    figure, axes = row_of_axes(len(panels), 4.6, 3.6)
-    for ax, (label, lines) in zip(axes, panels.items(), strict=True):
-        for marker, (name, values) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
-            ax.plot(n, values, marker + "-", ms=4, label=plain(name) + _slope(n, values))
-        ax.set_xscale("log")
-        if label == level:
-            ax.set_ylim(0, 1.3 * max(values.max() for values in lines.values()))
-        else:
-            ax.set_yscale("log")
-        ax.set(xlabel="points", ylabel=plain(label))
-        ax.legend()
-        ax.grid(alpha=0.3)
-    figure.suptitle(plain(title), fontsize=10)
-    return figure
 
 
 def curves(
@@ -199,54 +129,65 @@ def curves(
     return _with_legend(ax, alone, "outside upper center", columns=2)
 
 
-def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
-    """Convergence, one panel for each measure and one legend: the mean, and a band from smallest to largest.
+def panels(
+    curves: dict[str, Lines],
+    x_label: str,
+    y_label: str = "",
+    n_columns: int = 4,
+    linear: Collection[str] = (),
+    slopes: bool = False,
+) -> Figure:
+    """Lines in one panel for each quantity: the mean, and a band from smallest to largest; logarithmic axes.
 
     Parameters
     ----------
     curves : dict
-        Title of the panel -> name of a line -> (x, values), shapes (m,) and (repeats, m). Vertical axes are
-        logarithmic, except where the title ends in "correlation".
-    x_label : str
+        Title of the panel -> name of a line -> (x, values), shapes (m,) and (repeats, m).
+    x_label, y_label : str
     n_columns : int
-        Panels in a row.
+        The most panels in a row.
+    linear : collection of str
+        Titles of the panels whose vertical axes are linear.
+    slopes : bool
+        Give the slopes of straight lines fitted to the logarithms, in a legend of each panel; else one is for all.
+
+    Examples
+    --------
+    >>> x = np.array([100, 200, 400])
+    >>> figure = panels({"seconds": {"direct": (x, x / np.array([[1e3], [2e3]]))}}, "points")
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['direct']
     """
+    n_columns = min(n_columns, len(curves))
     n_rows = -(-len(curves) // n_columns)
     figure = new_figure(3.3 * n_columns, 2.9 * n_rows + 0.4)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    names, entries = list(dict.fromkeys(name for lines in curves.values() for name in lines)), dict[str, Line2D]()
     for ax, (title, lines) in zip(axes, curves.items(), strict=False):
-        for marker, (name, (x, values)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
-            line_with_band(ax, x, values.mean(0), values.min(0), values.max(0), marker, name).set_markersize(3)
+        entries |= _draw(ax, lines, names, slopes)
         ax.set_xscale("log")
-        ax.set_yscale("linear" if title.endswith("correlation") else "log")
+        ax.set_yscale("linear" if title in linear else "log")
         ax.set_title(plain(title), fontsize=9)
         ax.set_xlabel(plain(x_label))
         ax.grid(alpha=0.3)
-    return _with_legend(axes[0], True, "outside lower center", len(axes[0].get_lines()))
-
-
-def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label: str, y_label: str) -> Figure:
-    """What a budget reaches: a panel for each problem, a line for each method, the budget on a logarithmic axis.
-
-    Parameters
-    ----------
-    panels : dict
-        Title of the panel -> name of a line -> (budgets, shares such as accuracies), both of shape (m,).
-    x_label, y_label : str
-    """
-    _, axes = row_of_axes(len(panels), 4.2, 3.6)
-    for ax, (title, lines) in zip(axes, panels.items(), strict=True):
-        for marker, (name, (x, y)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
-            order = np.argsort(x)
-            ax.plot(x[order], y[order], marker + "-", ms=4, label=plain(name))
-        ax.set_xscale("log")
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
-        ax.set_title(plain(title), fontsize=10)
-        ax.set_xlabel(plain(x_label))
-        ax.grid(alpha=0.3)
+        if slopes:
+            ax.legend(fontsize=8)
     axes[0].set_ylabel(plain(y_label))
-    return _with_legend(axes[0], True, "outside lower center", len(axes[0].get_lines()))
+    if not slopes:
+        handles, texts = [*entries.values()], map(plain, entries)
+        figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(entries)), fontsize=9)
+    return figure
+
+
+def _draw(ax: Axes, lines: Lines, names: list[str], slopes: bool) -> dict[str, Line2D]:
+    """Draw means, and bands from smallest to largest, each in the colour of its place among ``names``."""
+    drawn = {}
+    for name, (x, values) in lines.items():
+        i, mean = names.index(name), values.mean(0)
+        label = name + _slope(x, mean) if slopes and len(x) > 1 else name
+        marker, colour = MARKERS[i % len(MARKERS)], f"C{i % 10}"
+        drawn[name] = line_with_band(ax, x, mean, values.min(0), values.max(0), marker, label, colour)
+    return drawn
 
 
 def _with_legend(ax: Axes, outside: bool, place: Any, columns: int = 1, fontsize: float = 9) -> Figure:

@@ -1,4 +1,4 @@
-"""Figures of skeletons (Daniely et al., 2017) and of their random features."""
+"""Figures of skeletons (Daniely et al., 2017)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from orbit.kernels.skeletons import Skeleton
-from orbit.plots.axes import axes_or_new, figure_of, hide_ticks, plain, row_of_axes
+from orbit.plots.axes import axes_or_new, figure_of, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,27 +68,3 @@ def _arrows(drawn: Skeleton) -> dict[int, np.ndarray]:
         path[node] = level_of[node].parents_of(node)
         node = int(np.sort(path[node])[len(path[node]) // 2])
     return path
-
-
-def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
-    """Correlation of each pixel with the chosen pixels (the largest over them); the chosen pixels are blue.
-
-    Parameters
-    ----------
-    maps : dict
-        Name of a kernel -> correlations, shape (chosen, height, width).
-    pixels : list of [row, column]
-        The chosen pixels.
-    """
-    rows, columns = np.transpose(pixels)
-    figure, axes = row_of_axes(len(maps), 2.6, 2.9)
-    for ax, (name, correlations) in zip(axes, maps.items(), strict=True):
-        largest = correlations.max(0)
-        largest[rows, columns] = np.nan
-        # near and far pixels differ by factors of ten: the square root shows both
-        shown = np.sqrt(np.clip(largest, 0, None))
-        ax.imshow(shown, cmap="gray", vmin=0, vmax=max(0.05, np.nanmax(shown)))
-        ax.plot(columns, rows, "s", color="C0", ms=4)
-        ax.set_title(plain(name), fontsize=9)
-        hide_ticks(ax)
-    return figure

@@ -81,7 +81,8 @@ class Quantity(Component):
             for panel, parts in found.items()
             for part, lines in parts.items()
         }
-        job.log_figure(self.figure or "panels", plots.panels, titled, self.axis, len(parts))
+        linear = [title for title in titled if title.endswith("correlation")]
+        job.log_figure(self.figure or "panels", plots.panels, titled, self.axis, "", len(parts), linear)
 
     def plot(self, plan: Plan, part: str, lines: Lines) -> Figure:
         """The figure of one part without panels."""

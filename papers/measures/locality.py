@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
+from orbit.plots.axes import hide_ticks, plain, row_of_axes
 from papers.measures.base import Lines, Quantity
 from runners.config.plan import Plan
 from runners.job.job import Job
 from runners.job.runner import these
 from runners.measure.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(eq=False, repr=False)
@@ -74,7 +77,7 @@ class SkeletonLocality(Quantity):
         return [Result(part, label, self.parts[part], [values[0, -1]]) for label, (_, values) in lines.items()]
 
     def draw(self, job: Job, found: dict[str, dict[str, Lines]]) -> None:
-        job.log_figure("locality", plots.locality, self.maps_, self.pixels)
+        job.log_figure("locality", locality, self.maps_, self.pixels)
 
     def _correlations(self, exponents: sparse.csr_matrix) -> np.ndarray:
         """Correlations of the occurrence of chosen pixels with all pixels', shape ``(chosen, height, width)``."""
@@ -104,3 +107,27 @@ class SkeletonLocality(Quantity):
             far.append(values[distance > 12])
         apart = np.concatenate(far)
         return float(np.concatenate(near).mean()), float(apart.mean()) if len(apart) else 0.0
+
+
+def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
+    """Correlation of each pixel with the chosen pixels (the largest over them); the chosen pixels are blue.
+
+    Parameters
+    ----------
+    maps : dict
+        Name of a kernel -> correlations, shape (chosen, height, width).
+    pixels : list of [row, column]
+        The chosen pixels.
+    """
+    rows, columns = np.transpose(pixels)
+    figure, axes = row_of_axes(len(maps), 2.6, 2.9)
+    for ax, (name, correlations) in zip(axes, maps.items(), strict=True):
+        largest = correlations.max(0)
+        largest[rows, columns] = np.nan
+        # near and far pixels differ by factors of ten: the square root shows both
+        shown = np.sqrt(np.clip(largest, 0, None))
+        ax.imshow(shown, cmap="gray", vmin=0, vmax=max(0.05, np.nanmax(shown)))
+        ax.plot(columns, rows, "s", color="C0", ms=4)
+        ax.set_title(plain(name), fontsize=9)
+        hide_ticks(ax)
+    return figure

@@ -91,19 +91,19 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
 
 
 def test_a_sweep_draws_each_path_and_its_operations_against_each_size(run_with_figures, tmp_path, monkeypatch):
-    drawn, draw = [], plots.costs
-    monkeypatch.setattr(plots, "costs", lambda *args: drawn.append(draw(*args)) or drawn[-1])
+    drawn, draw = [], plots.panels
+    monkeypatch.setattr(plots, "panels", lambda *args: drawn.append(draw(*args)) or drawn[-1])
     sweep = "runner.sweep={N: [8, 16], s: [4, 8], r: [4, 8], side: [16, 28], D: [4, 8]}"
     folder = run_with_figures.finished("experiment=bench_sizes", *TINY, sweep)
     metrics = RunFolder(folder).read_metrics()
     assert {path.stem for path in (folder / "figures").iterdir()} == {"timing"}
-    shown = {ax.get_xlabel(): [line.get_xydata() for line in ax.lines] for ax in drawn[0].axes}
+    shown = {ax.get_title(): [line.get_xydata() for line in ax.lines] for ax in drawn[0].axes}
     assert list(shown) == list(sizes.SIZES.values())
     paths = ["direct", "template", "spectral"]
     for key, values in {"N": [8, 16], "s": [4, 8], "r": [4, 8], "side": [512, 896], "D": [4, 8]}.items():
         names = ["ridge"] if key == "D" else paths
         asked = [16, 28] if key == "side" else values
-        kinds = [(kind, name) for name in names for kind in ("time", "floor")]
+        kinds = [(kind, name) for kind in ("time", "floor") for name in names]
         for (kind, name), line in zip(kinds, shown[sizes.SIZES[key]], strict=True):
             expected = [metrics[f"{kind}/{key}{value}/{name}_s"] for value in asked]
             np.testing.assert_allclose(line, np.stack([values, expected], axis=1))

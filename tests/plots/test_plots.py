@@ -18,6 +18,7 @@ from orbit.learners.base import Curve
 from orbit.orbits import Orbit
 from orbit.plots.axes import Sample, draw_samples, plain
 from orbit.testing.samples import smooth_images
+from papers.measures.locality import locality
 from runners.measure import figures
 
 
@@ -367,13 +368,15 @@ def test_convergence_shows_every_curve(draw, n_curves):
     assert labels == [f"method {i} (slope -1.00)" for i in range(n_curves)]
 
 
-def test_growth_gives_slopes_and_starts_levels_at_zero(draw):
+def test_panels_give_slopes_or_one_legend(draw):
     n = np.array([1e3, 1e4, 1e5])
-    figure = plots.growth(n, {"s": {"a": n / 1e3, "b": n**2}, "MiB": {"peak": np.full(3, 5.0)}}, "growth", "MiB")
-    times, level = figure.axes
+    curves = {"s": {"a": (n, n[None] / 1e3), "b": (n, n[None] ** 2)}, "MiB": {"a": (n, np.full((2, 3), 5.0))}}
+    times, level = draw(plots.panels(curves, "points", linear=["MiB"], slopes=True)).axes
     assert [text.get_text() for text in times.get_legend().get_texts()] == ["a (slope 1.00)", "b (slope 2.00)"]
-    assert (times.get_yscale(), level.get_yscale(), level.get_ylim()[0]) == ("log", "linear", 0)
-    draw(figure)
+    assert (times.get_yscale(), level.get_yscale()) == ("log", "linear")
+    figure = draw(plots.panels(curves, "points", "values"))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert [[line.get_color() for line in ax.lines] for ax in figure.axes] == [["C0", "C1"], ["C0"]]
 
 
 def test_published_values_are_named_and_lie_where_they_belong(draw):
@@ -433,7 +436,7 @@ WITH_TEXT = {
     ),
     "agreement": lambda text: figures.agreement({text: (0.1, 0.2)}, {}, (text, text), text),
     "field": lambda text: plots.field(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)), text),
-    "locality": lambda text: plots.locality({text: np.ones((1, 2, 2))}, [[0, 0]]),
+    "locality": lambda text: locality({text: np.ones((1, 2, 2))}, [[0, 0]]),
     "grid of one": lambda text: plots.grid_scores([{text: text}], np.ones((1, 2)), text, 0),
     "grid of two": lambda text: plots.grid_scores([{text: text, "b": text}], np.ones((1, 2)), text, 0),
     "setting_effects": lambda text: figures.setting_effects({text: ([{text: text, "b": text}] * 2, [1.0, 2.0])}),
@@ -441,10 +444,10 @@ WITH_TEXT = {
         {text: ([{"a": "1", "b": b} for b in (text, "c")], [1.0, 2.0])}
     ),
     "search_progress": lambda text: figures.search_progress({0: 0.8}, {text: 0.9}, text),
-    "costs": lambda text: plots.costs({text: {text: (np.ones(1), np.ones((1, 1)), np.ones(1))}}, text),
-    "growth": lambda text: plots.growth(np.arange(1.0, 3.0), {text: {text: np.ones(2)}}, text, text),
-    "panels": lambda text: plots.panels({text: {text: (np.ones(1), np.ones((1, 1)))}}, text, 1),
-    "budgets": lambda text: plots.budgets({text: {text: (np.ones(1), np.ones(1))}}, text, text),
+    "panels": lambda text: plots.panels({text: {text: (np.ones(1), np.ones((1, 1)))}}, text, text),
+    "panels with slopes": lambda text: plots.panels(
+        {text: {text: (np.arange(1.0, 3.0), np.ones((1, 2)))}}, text, text, slopes=True
+    ),
 }
 
 

@@ -106,20 +106,27 @@ class Sampler:
         ``max_draws`` do not give n: a skeleton of finite degree has finitely many.
         """
         hashes = _Hashes(self.space, rng)
-        tally = _Tally()
+        known, counts = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)  # in order of appearance
         kept: list[Features] = []
         total, factors, share = 0, 0.0, 1.0
         while total < max_draws:
-            size = int(min(BATCH, max_draws - total, 1.1 * (n - len(tally)) / share + 1000))
+            size = int(min(BATCH, max_draws - total, 1.1 * (n - len(known)) / share + 1000))
             batch = self.draw(size, rng)
-            used, appeared = tally.add(hashes.of(batch), n)
+            drawn = hashes.of(batch)
+            first = np.sort(np.unique(np.concatenate([known, drawn]), return_index=True)[1])
+            used = int(first[n]) - len(known) if len(first) > n else size
+            appeared = first[len(known) : n] - len(known)
+            known = np.concatenate([known, drawn[appeared]])
+            order = np.argsort(known)
+            numbers = order[np.searchsorted(known, drawn[:used], sorter=order)]
+            counts = np.append(counts, np.zeros_like(appeared)) + np.bincount(numbers, minlength=len(known))
             total += used
             factors += batch.mean_factors * used
             kept.append(_rows(batch, appeared))
             if used < size:
                 break
             share = max(1e-3, len(appeared) / size)
-        return _merged(kept, tally.counts, total, factors / total)
+        return _merged(kept, counts, total, factors / total)
 
     def _matrix(self, rows: np.ndarray, factors: Factors, values: np.ndarray, size: int) -> sparse.csr_matrix:
         matrix = sparse.coo_matrix((values, (rows, factors.columns)), shape=(size, self.space.n_columns)).tocsr()
@@ -149,53 +156,6 @@ class _Hashes:
         if features.quarters is not None:
             keys = keys + features.quarters.astype(np.uint64) * self.quarter
         return keys
-
-
-class _Tally:
-    """Counts of the keys seen so far.
-
-    Attributes
-    ----------
-    counts : int64 array, in order of first appearance
-    """
-
-    def __init__(self) -> None:
-        self.counts = np.empty(0, dtype=np.int64)
-        self._known = np.empty(0, dtype=np.uint64)  # sorted
-        self._numbers = np.empty(0, dtype=np.int64)  # the order of appearance of each of them
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def add(self, drawn: np.ndarray, limit: int) -> tuple[int, np.ndarray]:
-        """Count keys, up to the first that would be distinct key ``limit + 1``.
-
-        Returns
-        -------
-        the number of drawn keys that were counted, and the positions of the first appearances of new keys
-        """
-        keys, first, which = np.unique(drawn, return_index=True, return_inverse=True)
-        place = np.searchsorted(self._known, keys)
-        is_known = np.zeros(len(keys), dtype=bool)
-        inside = place < len(self._known)
-        is_known[inside] = self._known[place[inside]] == keys[inside]
-        appeared = np.sort(first[~is_known])
-        room = limit - len(self)
-        used = int(appeared[room]) if len(appeared) > room else len(drawn)
-        appeared = appeared[:room]
-        times = np.bincount(which[:used], minlength=len(keys))
-        self.counts[self._numbers[place[is_known]]] += times[is_known]
-        new = np.flatnonzero(~is_known & (times > 0))
-        numbers = len(self) + np.searchsorted(appeared, first[new])
-        self.counts = np.concatenate([self.counts, np.zeros(len(appeared), dtype=np.int64)])
-        self.counts[numbers] = times[new]
-        self._insert(keys[new], numbers)
-        return used, appeared
-
-    def _insert(self, keys: np.ndarray, numbers: np.ndarray) -> None:
-        known, both = np.concatenate([self._known, keys]), np.concatenate([self._numbers, numbers])
-        order = np.argsort(known, kind="stable")
-        self._known, self._numbers = known[order], both[order]
 
 
 def _product(matrix: sparse.csr_matrix, vector: np.ndarray) -> np.ndarray:
