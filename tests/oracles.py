@@ -6,7 +6,44 @@ import numpy as np
 from scipy import special
 from scipy.signal import ShortTimeFFT
 
-from orbit.testing.oracles import exact_gram, fourier_pairs  # noqa: F401
+from orbit.testing.oracles import exact_gram, gaussian, orbit_points, rotate, turn  # noqa: F401
+
+# ---- features, from orbit points (r, n, d) ---------------------------------------------------------------------------
+
+
+def fourier_pairs(points: np.ndarray, weights: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """s^(-1/2) [sum_i w_i cos<w_j, g_i x>; sum_i w_i sin<w_j, g_i x>] (Raj et al. 2017, eq. 7)."""
+    s = len(frequencies)
+    out = np.zeros((points.shape[1], 2 * s))
+    for a in range(points.shape[1]):
+        for j, frequency in enumerate(frequencies):
+            for i, w in enumerate(weights):
+                angle = frequency @ points[i, a]
+                out[a, j] += w * np.cos(angle) / np.sqrt(s)
+                out[a, s + j] += w * np.sin(angle) / np.sqrt(s)
+    return out
+
+
+def fourier_offset(points, weights: np.ndarray, frequencies: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(2/s)^(1/2) sum_i w_i cos(<w_j, g_i x> + b_j)."""
+    s = len(frequencies)
+    out = np.zeros((points.shape[1], s))
+    for a in range(points.shape[1]):
+        for j, frequency in enumerate(frequencies):
+            for i, w in enumerate(weights):
+                out[a, j] += w * np.sqrt(2 / s) * np.cos(frequency @ points[i, a] + offsets[j])
+    return out
+
+
+def landmark_columns(points, weights: np.ndarray, landmarks: np.ndarray, lengthscale: float) -> np.ndarray:
+    """sum_i w_i k(z_j, g_i x), which Nyström features map linearly (Raj et al. 2017, eq. 8), shape ``(n, m)``."""
+    out = np.zeros((points.shape[1], len(landmarks)))
+    for a in range(points.shape[1]):
+        for j, z in enumerate(landmarks):
+            for i, w in enumerate(weights):
+                out[a, j] += w * gaussian(points[i, a], z, lengthscale)
+    return out
+
 
 # ---- regularised least squares -------------------------------------------------------------------------------------
 

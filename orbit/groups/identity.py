@@ -3,13 +3,14 @@
 import numpy as np
 from torch import Tensor
 
-from orbit.groups.base import Group
+from orbit.groups.base import AdditiveGroup, Group
 from orbit.groups.domains import Finite
+from orbit.groups.reordering import Reordering
 from orbit.registry import register
 
 
 @register("group", "identity")
-class Identity(Group):
+class Identity(AdditiveGroup, Reordering):
     """The group of one element, for the non-invariant baselines of the papers.
 
     Examples
@@ -28,26 +29,14 @@ class Identity(Group):
     def variants(cls, shape: tuple[int, ...]) -> list[Group]:
         return []
 
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.zeros(np.broadcast_shapes(self._rows(left).shape, self._rows(right).shape))
-
     def describe(self, element: np.ndarray) -> str:
         return ""
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.zeros(self._rows(elements).shape)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Every shape is accepted."""
 
-    def is_unitary(self, shape: tuple[int, ...]) -> bool:
-        return True
-
-    def permutes(self, shape: tuple[int, ...]) -> bool:
-        return True
+    def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
+        return X
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         return X.expand(len(elements), *X.shape)
-
-    def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
-        return W.expand(len(elements), *W.shape)

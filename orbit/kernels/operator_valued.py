@@ -277,16 +277,11 @@ class Decomposable(OperatorKernel):
             weights = np.load(user_path(self.adjacency, "kernel.adjacency"), allow_pickle=False)
         except Exception as error:
             raise DataFileError(f"kernel.adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
-        found = None
-        if weights.shape != (p, p) or weights.dtype.kind not in "biuf":
-            found = f"{weights.dtype} of shape {weights.shape}"
-        elif not (np.isfinite(weights).all() and weights.min() >= 0):
-            found = "entries that are negative, NaN or infinite"
-        elif not np.allclose(weights, weights.T):
-            found = "one that is not symmetric"
-        if found is not None:
+        is_matrix = weights.shape == (p, p) and weights.dtype.kind in "biuf"
+        if not (is_matrix and np.isfinite(weights).all() and weights.min() >= 0 and np.allclose(weights, weights.T)):
+            expected = f"a symmetric {p} x {p} matrix of finite weights >= 0"
             raise InputError(
-                f"kernel.adjacency: expected a symmetric {p} x {p} matrix of finite weights >= 0, found {found}"
+                f"kernel.adjacency: expected {expected}, found another array, {weights.dtype} of shape {weights.shape}"
             )
         return weights.astype(np.float64)
 

@@ -11,7 +11,7 @@ from orbit.approx.frequencies import Frequencies
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.kernels import OperatorKernel
-from orbit.kernels.operator_bounds import operator_variance_bound
+from papers.bounds import operator_variance_bound
 from papers.measures.base import Lines, Quantity
 from runners.config.plan import Plan
 from runners.job.job import Job

@@ -1,6 +1,7 @@
 """Feature maps: the contract for each; exactness, error bounds and rates against the exact orbit-averaged kernel."""
 
 import numpy as np
+import oracles
 import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
@@ -23,7 +24,7 @@ from orbit.kernels.landmarks import Uniform
 from orbit.learners import RidgeClassifier
 from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
-from orbit.testing import FrequenciesContract, KernelMapContract, LandmarksContract, oracles
+from orbit.testing import FrequenciesContract, KernelMapContract, LandmarksContract
 from orbit.testing.samples import signals, smooth_images, unit_mean_norm
 
 

@@ -20,6 +20,7 @@ from orbit.kernels import CDF, cdf_theory
 from orbit.orbits import Orbit
 from orbit.testing import FeatureMapContract, KernelContract
 from orbit.testing.samples import signals
+from papers import bounds
 
 
 def unit(X: np.ndarray) -> np.ndarray:
@@ -153,7 +154,7 @@ def test_inner_products_are_within_the_hoeffding_bound(rng):
         cdf = CumulativeDistribution(n_components=20, n_bins=10, frequencies=MonteCarlo(), random_state=seed)
         psi = cdf.fit_transform(x)
         errors.append(abs(psi[0] @ psi[1] - expected))
-    bound = cdf_theory.cdf_error_bound(20, 10, 1.1, 0.95)
+    bound = bounds.cdf_error_bound(20, 10, 1.1, 0.95)
     assert np.mean(np.array(errors) > bound) <= 0.05
     assert max(errors) > bound / 20, "the bound is of the order of the error"
 
@@ -164,11 +165,11 @@ def test_the_exact_kernel_is_within_the_bounds_of_theorem_1(rng, d, epsilon):
     orb = Orbit(Cyclic(), Haar(), size=d)
     drawn = Exact(CDF(1.0, epsilon), orb).fit(X).gram(X)
     # the paper's kernel counts a rejected template as zero features
-    K = cdf_theory.cdf_acceptance(d, epsilon) * drawn
+    K = bounds.cdf_acceptance(d, epsilon) * drawn
     shifts = np.stack([np.roll(X, k, 1) for k in range(d)])
     distances = np.array([[np.linalg.norm(x - shifts[:, j], axis=1).mean() for j in range(8)] for x in X])
     deviation = K - (1 + epsilon - distances / np.sqrt(2 * np.pi * d))
-    low, high = cdf_theory.cdf_deviation_bounds(d, epsilon)
+    low, high = bounds.cdf_deviation_bounds(d, epsilon)
     assert low <= deviation.min()
     assert deviation.max() <= high
     assert high - low < 0.5 * (1 + epsilon)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from orbit.kernels.cdf_theory import cdf_error_bound
-from orbit.kernels.operator_bounds import decomposable_uniform_bound, gamma_orlicz_norm, operator_uniform_bound
+from papers.bounds import cdf_error_bound, decomposable_uniform_bound, gamma_orlicz_norm, operator_uniform_bound
 
 
 @pytest.mark.parametrize(("m", "n", "s", "confidence"), [(1000, 25, 1.1, 0.95), (50, 4, 3.0, 0.5)])

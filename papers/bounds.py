@@ -1,8 +1,9 @@
-"""Variance and uniform error bounds of operator-valued random Fourier features (Brault et al., 2016)."""
+"""Error bounds of the papers: of operator-valued random Fourier features, and of cumulative distribution features."""
 
 import math
 
 import numpy as np
+from scipy.stats import chi2
 
 from orbit.kernels.gaussian import Gaussian
 from orbit.kernels.operator_valued import CurlFree, Decomposable, DivergenceFree, OperatorKernel
@@ -123,3 +124,46 @@ def gamma_orlicz_norm(d: int, lengthscale: float) -> float:
     4.0
     """
     return 2 / (lengthscale**2 * (1 - 4 ** (-1 / d)))
+
+
+def cdf_acceptance(n_features: int, epsilon: float) -> float:
+    """The share of Gaussian templates N(0, I/d) with |t|^2 < 1 + epsilon.
+
+    >>> round(cdf_acceptance(784, 0.1), 2)
+    0.97
+    """
+    return float(chi2.cdf(n_features * (1 + epsilon), n_features))
+
+
+def cdf_deviation_bounds(n_features: int, epsilon: float, radius: float = 1.0) -> tuple[float, float]:
+    """Bounds on K_s(x, z) - (s - d_G(x, z)), least and largest, of Mroueh et al. 2015, Theorem 1, eqs. 3 and 4.
+
+    Here s = radius (1 + epsilon), d_G = (2 pi d)^(-1/2) mean |gx - g'z|, and K_s is
+    the kernel of the paper, in which the features of a rejected template are zero: the
+    share of accepted templates times the kernel of templates drawn until accepted.
+
+    >>> low, high = cdf_deviation_bounds(784, 0.5)
+    >>> low < 0 < high
+    True
+    """
+    d = n_features
+    tail = math.exp(-d * epsilon**2 / 16) / math.sqrt(d)
+    lower_tail = math.exp((math.log1p(epsilon) - epsilon) * d / 2) / math.sqrt(d) / 2
+    missing = (1 + epsilon) * math.exp(-d * epsilon**2 / 8)
+    return -radius * (tail + missing), radius * (tail - lower_tail)
+
+
+def cdf_error_bound(n_components: int, n_bins: int, s: float, confidence: float) -> float:
+    """A bound, with probability ``confidence``, on the error of <Phi(x), Phi(z)> for one pair of points.
+
+    Mroueh et al. 2015, Theorem 2 leaves its constants open. For uniform thresholds and a given
+    orbit, one template's sum over thresholds is its integral plus 0 to s/n, and
+    lies in [0, 2s + s/n], so Hoeffding's inequality gives
+
+        s/n + (2s + s/n) (log(2 / (1 - confidence)) / (2 m))^(1/2).
+
+    >>> cdf_error_bound(10_000, 25, 1.0, 0.95) < cdf_error_bound(100, 25, 1.0, 0.95)
+    True
+    """
+    step = s / n_bins
+    return step + (2 * s + step) * math.sqrt(math.log(2 / (1 - confidence)) / (2 * n_components))
