@@ -88,9 +88,8 @@ def require_values(frame: pd.DataFrame, columns: Iterable[tuple[str, str]], file
 
 def refuse_missing(frame: pd.DataFrame, what_to_do: str) -> None:
     """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
-    counts = {name: count for name, count in frame.isna().sum().items() if count}
-    if counts:
-        found = ", ".join(f"{name} ({count} row{'s' if count > 1 else ''})" for name, count in counts.items())
+    if counts := _rows_without(frame):
+        found = ", ".join(f"{name} ({count})" for name, count in counts.items())
         has_texts = any(is_text(frame[name]) for name in counts)
         others = ", or set dataset.missing_texts if texts such as NA and None are values" if has_texts else ""
         raise InputError(f"the table has missing values: {found}; {what_to_do}{others}")
@@ -291,10 +290,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.encoder_.get_feature_names_out(input_features)
 
-    def count_missing(self, X: pd.DataFrame) -> dict[str, int]:
-        """How many values each column lacks."""
-        counts = self._columns(plain(X)).isna().sum()
-        return {str(name): int(count) for name, count in counts.items() if count}
+    def count_missing(self, X: pd.DataFrame) -> dict[str, str]:
+        """In how many rows each column has no value, such as ``3 rows``; without those that have all."""
+        return _rows_without(self._columns(plain(X)))
 
     def _encoder(self) -> ColumnTransformer:
         """One step for each run of columns of one kind, so that the columns keep their order."""
@@ -341,12 +339,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             others = values[values.notna() & ~values.isin(self.categories_[name])]
             if count := len(others):
                 example = shortened(repr(others.iloc[0]))
-                found.append(f"{name} ({count} row{'s' if count > 1 else ''}, e.g. {example})")
+                found.append(f"{name} ({_rows(count)}, e.g. {example})")
         if found:
             warnings.warn(
                 f"values that the training part does not have: {', '.join(found)}; they are encoded as zeros",
                 stacklevel=2,
             )
+
+
+def _rows_without(frame: pd.DataFrame) -> dict[str, str]:
+    """In how many rows each column has no value, of those that lack some."""
+    return {str(name): _rows(int(count)) for name, count in frame.isna().sum().items() if count}
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' if count > 1 else ''}"
 
 
 def is_text(values: pd.Series) -> bool:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # pandas is imported when a table is read
 
     from orbit.data.frames import TableEncoder
 
-# Columns that a note names.
-_NAMED = 6
+# Columns that a note names, and what to do where a unit is none.
+_NAMED, _AS_TEXTS = 6, "dataset.categories names columns to read as texts"
 
 
 @register("dataset", "table")
@@ -176,7 +176,7 @@ class Table(OwnData):
                 table[features].iloc[train]
             )
             X = np.asarray(encoder.transform(table))
-        notes = [_note_of_csv(csv), _note_of_units(units), _note_of_columns(left_out)]
+        notes = [_note_of_csv(csv), _note("units removed", units, _AS_TEXTS), _note_of_columns(left_out)]
         notes += [_note_of_missing(encoder, table), _note_of_signs(numbers, features, self.missing_texts)]
         if test is not None:
             X_test, y_test, test_rows = X[test], y[test], table.index.to_numpy()[test]
@@ -320,9 +320,17 @@ def _of_features(units: Mapping[str, str], features: list[str], csv: Mapping[str
     return [found, {key: csv[key] for key in ("decimal", "thousands") if key in csv}] if found else []
 
 
-def _note_of_units(units: Mapping[str, str]) -> str:
-    named = _listed([f"{name} ({unit})" if unit else name for name, unit in units.items()])
-    return named and f"units removed: {named}; dataset.categories names columns to read as texts"
+def _note(what: str, columns: Mapping[str, str], advice: str) -> str:
+    """What is said of columns, each with some words: of many the first, and how many others there are."""
+    if not columns:
+        return ""
+    named = [f"{name} ({about})" if about else name for name, about in columns.items()]
+    others = f" and {len(named) - _NAMED} others" if len(named) > _NAMED else ""
+    return f"{what}: {', '.join(named[:_NAMED])}{others}; {advice}"
+
+
+def _note_of_columns(left_out: Mapping[str, str]) -> str:
+    return _note("left out", left_out, "dataset.features names columns to use")
 
 
 def _note_of_signs(table: pd.DataFrame, features: list[str], texts: list[str] | None) -> str:
@@ -330,24 +338,11 @@ def _note_of_signs(table: pd.DataFrame, features: list[str], texts: list[str] | 
     from orbit.data.units import signs_of_missing
 
     found = {} if texts is not None else signs_of_missing(table, features)
-    named = _listed([f"{name} ({counted})" for name, counted in found.items()])
     example = next(iter(found.values()), "").partition(" ")[0]
-    return named and f"""numbers that may be missing values: {named}; if so, dataset.missing_texts=['{example}','']"""
-
-
-def _note_of_columns(left_out: Mapping[str, str]) -> str:
-    named = _listed([f"{name} ({found})" for name, found in left_out.items()])
-    return named and f"left out: {named}; dataset.features names columns to use"
+    return _note("numbers that may be missing values", found, f"if so, dataset.missing_texts=['{example}','']")
 
 
 def _note_of_missing(encoder: TableEncoder, table: pd.DataFrame) -> str:
     missing = encoder.count_missing(table)
-    named = _listed([f"{name} ({count} row{'s' if count > 1 else ''})" for name, count in missing.items()])
     zeros = ", zeros for texts" if encoder.categories_.keys() & missing.keys() else ""
-    return named and f"missing: {named}; imputed by the {encoder.missing}{zeros} (dataset.missing)"
-
-
-def _listed(names: list[str]) -> str:
-    """The first of many names, and how many others there are."""
-    others = f" and {len(names) - _NAMED} others" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + others
+    return _note("missing", missing, f"imputed by the {encoder.missing}{zeros} (dataset.missing)")
