@@ -22,7 +22,8 @@ from command_line import CONF, SMALL, composed, folders, quickly_composed, refus
 import orbit
 from orbit.core.compiled import compiled
 from orbit.core.errors import InputError
-from orbit.core.params import Range, build_parameters, config_fields, describe
+from orbit.core.params import Range, build_parameters, describe
+from runners.config.fields import config_fields
 from runners.config.files import check_files
 from runners.config.messages import bad_input
 from runners.config.plan import plan

@@ -8,6 +8,7 @@ from typing import get_args
 
 import orbit_rules
 import pytest
+from selection_contract import SelectionContract
 
 import orbit
 from orbit import testing
@@ -26,7 +27,7 @@ CONTRACTS = [
     testing.RepresentationContract,
     testing.ClassifierContract,
     testing.RegressorContract,
-    testing.SelectionContract,
+    SelectionContract,
     testing.AugmentationContract,
     testing.DatasetContract,
 ]

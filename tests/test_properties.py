@@ -20,9 +20,9 @@ from orbit.approx import CumulativeDistribution
 from orbit.approx.bins import QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
 from orbit.core.errors import InputError
 from orbit.core.linalg import row_norms
-from orbit.core.params import config_fields
 from orbit.kernels import Gaussian, Matern, RationalQuadratic
 from orbit.representations import Standardize, UnitNorm
+from runners.config.fields import config_fields
 from runners.config.plan import make_plan, plan
 from runners.tracking.record import RunFolder
 

@@ -1,8 +1,8 @@
 """Parameters of components, defined by the typed signatures of their constructors.
 
 The signature gives the type, range and default of each parameter. It is used to
-check values before any work starts (:func:`check_params`) and to make the schema
-of the command line's configuration files (:func:`config_fields`).
+check values before any work starts (:func:`check_params`), and by the command line
+to make the schema of its configuration files.
 
 >>> from orbit.core.params import check_params
 >>> from orbit.approx import RandomFourier
@@ -20,10 +20,10 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from orbit.core.errors import ParameterError
 
@@ -180,47 +180,11 @@ def build_parameters(cls: type) -> Mapping[str, Parameter]:
     return getattr(cls, "config_parameters", functools.partial(parameters, cls))()
 
 
-def config_fields(cls: type) -> dict[str, Parameter]:
-    """The parameters of ``cls`` that a configuration file can set.
-
-    Parameters annotated with component classes (a kernel, an orbit) are set by the
-    runner, and the seed comes from the run, so neither is a configuration key. Lists
-    whose items may be sections or components have only sections there.
-    """
-    return {
-        name: replace(parameter, annotation=_without_components(parameter.annotation))
-        for name, parameter in build_parameters(cls).items()
-        if name != "random_state" and _is_plain(parameter.annotation)
-    }
-
-
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
+def alternatives(annotation: Any) -> tuple[Any, ...]:
+    """The choices of a union, or the annotation alone."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return typing.get_args(annotation)
     return (annotation,)
-
-
-def _without_components(annotation: Any) -> Any:
-    """An annotation whose lists have only the items that a configuration file can hold."""
-    given = _alternatives(annotation)
-    plain = tuple(_plain_items(option) if typing.get_origin(option) is list else option for option in given)
-    return annotation if plain == given else Union[plain]  # noqa: UP007  Union may put choices in another order
-
-
-def _plain_items(option: Any) -> Any:
-    items = (item for item in _alternatives(typing.get_args(option)[0]) if _is_plain(item))
-    return types.GenericAlias(list, (Union[tuple(items)],))  # noqa: UP007
-
-
-def _is_plain(annotation: Any) -> bool:
-    for option in _alternatives(annotation):
-        origin = typing.get_origin(option)
-        if origin is Annotated:
-            option = typing.get_args(option)[0]
-        if origin in (Literal, list, dict) or option in (int, float, str, bool, list, dict, type(None)):
-            continue
-        return False
-    return True
 
 
 def allows(value: Any, annotation: Any) -> bool:
@@ -229,7 +193,7 @@ def allows(value: Any, annotation: Any) -> bool:
     >>> allows(1, PositiveInt), allows(True, PositiveInt)
     (True, False)
     """
-    return any(_matches_one(value, option) for option in _alternatives(annotation))
+    return any(_matches_one(value, option) for option in alternatives(annotation))
 
 
 def _matches_one(value: Any, option: Any) -> bool:
@@ -261,7 +225,7 @@ def describe(annotation: Any) -> str:
     >>> describe(Lengthscale | None)
     "a finite number > 0 or one of 'auto', 'evidence', 'ard', 'median' or null"
     """
-    return " or ".join(_describe_one(option) for option in _alternatives(annotation))
+    return " or ".join(_describe_one(option) for option in alternatives(annotation))
 
 
 _NOUNS = {int: "an integer", float: "a finite number", str: "a string", bool: "true or false", type(None): "null"}

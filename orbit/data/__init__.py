@@ -1,6 +1,5 @@
 """Data sets. See :class:`orbit.data.base.Loader` for the interface."""
 
-from orbit.data import validation as validation
 from orbit.data.arrays import Arrays as Arrays
 from orbit.data.base import Dataset as Dataset, Loader as Loader, Points as Points
 from orbit.data.cifar10 import CIFAR10 as CIFAR10

@@ -43,8 +43,8 @@ class Dataset:
     task : {"classification", "regression"}
     source : origin of the data in one line, shown with every result
     folds : int array, shape (n_train,), or None
-        The published folds of the training part, for :class:`~orbit.data.validation.GivenFolds`; -1 for points that
-        are in no validation part.
+        The published folds of the training part, for ``selection=given``; -1 for points that are in no validation
+        part.
     sample_weight : array, shape (n_train,), or None
         Weights of the training points.
     clusters : array, shape (n_train,), or None

@@ -62,4 +62,3 @@ from orbit.testing.representations import (
     AugmentationContract as AugmentationContract,
     RepresentationContract as RepresentationContract,
 )
-from orbit.testing.selection import SelectionContract as SelectionContract, SplittingContract as SplittingContract

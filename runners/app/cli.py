@@ -30,12 +30,12 @@ from omegaconf import DictConfig
 from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError, shortened
-from orbit.core.imports import large_imports
 from orbit.core.models import MODEL
 from runners.app import processes, project
 from runners.config import config_dirs, info
 from runners.config.arguments import check_arguments, options_first
 from runners.config.files import check_files
+from runners.config.imports import large_imports
 from runners.config.messages import bad_input, is_configuration_error
 from runners.config.names import given
 from runners.config.program import command

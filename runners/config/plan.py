@@ -22,7 +22,7 @@ import orbit
 from orbit.core.component import Component
 from orbit.core.errors import InputError, choose_from
 from orbit.core.fingerprint import Fingerprint, fingerprint
-from orbit.core.params import config_fields, parameters
+from orbit.core.params import parameters
 from orbit.core.progress import Progress
 from orbit.core.random import spawn
 from orbit.data import Dataset
@@ -31,6 +31,7 @@ from orbit.registry import check_parameters
 from runners.config import checks
 from runners.config.data import loaded
 from runners.config.defaults import complete, fill_defaults
+from runners.config.fields import config_fields
 from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.config.settings import check_settings, resolved
 from runners.config.signatures import signature

@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any, Union
 
 import orbit
-from orbit.core.imports import large_imports
 from orbit.core.models import read, write_model
-from orbit.core.params import Parameter, config_fields
+from orbit.core.params import Parameter
 from orbit.registry import check_known, classes, plugins
+from runners.config.fields import config_fields
+from runners.config.imports import large_imports
 
 #: The configuration groups whose choices are registered components.
 KINDS = (

@@ -18,10 +18,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from orbit.core.errors import InputError, encodable
-from orbit.core.imports import large_imports
 from orbit.core.models import MODEL, load_model
 from orbit.learners.answers import Answering
 from orbit.learners.protocols import GivesProbabilities, GivesStd
+from runners.config.imports import large_imports
 from runners.measure.metrics import metric_name
 from runners.tracking.reading import MODEL_KEYS, folder_form, without_encoder
 from runners.tracking.record import EXAMPLE, Record, RunFolder

@@ -22,12 +22,12 @@ from orbit.core.params import (
     PositiveInt,
     Range,
     check_params,
-    config_fields,
     describe,
     parameters,
 )
 from orbit.core.random import RandomState
 from orbit.kernels import Kernel
+from runners.config.fields import config_fields
 
 
 class Example:

@@ -12,8 +12,8 @@ from orbit.data import MNIST, Arrays
 from orbit.data.checks import check_arrays, real_numbers
 from orbit.data.rows import NpyFile, Rows
 from orbit.data.splits import guess_task
-from orbit.data.validation import KFolds
 from orbit.testing import DatasetContract
+from runners.experiments.validation import KFolds
 
 
 class TestArrays(DatasetContract):

@@ -16,8 +16,8 @@ from samples import draw, draw_classes
 from orbit.core.errors import InputError
 from orbit.core.fingerprint import digest, fingerprint, of_listing
 from orbit.data import Images
-from orbit.data.validation import GivenFolds
 from orbit.testing import DatasetContract
+from runners.experiments.validation import GivenFolds
 
 
 class TestImages(DatasetContract):

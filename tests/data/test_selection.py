@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from command_line import SMALL, composed
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from selection_contract import SelectionContract, SplittingContract
 
 from orbit import plots
 from orbit.approx.base import FeatureMap
 from orbit.core.errors import InputError
-from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from orbit.solvers import products
-from orbit.testing import SelectionContract, SplittingContract
 from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.pipeline import weights
 from runners.experiments.selection import select
+from runners.experiments.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from runners.job.features import storing
 from runners.job.job import Stopwatch
 from runners.job.stores import RowStore

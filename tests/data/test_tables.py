@@ -12,8 +12,8 @@ import orbit
 from orbit.core.errors import InputError
 from orbit.data import Table
 from orbit.data.splits import split_clusters
-from orbit.data.validation import HoldOut, KFolds
 from orbit.testing import DatasetContract
+from runners.experiments.validation import HoldOut, KFolds
 
 
 class TestTable(DatasetContract):

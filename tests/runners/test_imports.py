@@ -2,7 +2,7 @@
 
 import gc
 
-from orbit.core.imports import large_imports
+from runners.config.imports import large_imports
 
 
 def test_the_objects_of_a_large_import_are_not_collected():

@@ -93,7 +93,7 @@ class KFolds(Selection):
     --------
     >>> import orbit
     >>> data = orbit.data.Digits(n_train=100).load(0)
-    >>> [len(validation) for fit, validation in orbit.build("selection", "k_fold", folds=4).splits(data, 0)]
+    >>> [len(validation) for fit, validation in KFolds(folds=4).splits(data, 0)]
     [25, 25, 25, 25]
     """
 
