@@ -20,5 +20,5 @@ from orbit.plots.predictions import (
     reliability as reliability,
 )
 from orbit.plots.ranking import ranking as ranking
-from orbit.plots.selection import grid_scores as grid_scores, selection_curve as selection_curve
+from orbit.plots.selection import selection_curve as selection_curve
 from orbit.plots.skeletons import skeleton as skeleton

@@ -25,6 +25,7 @@ from runners.config.schema import config_parameters
 from runners.experiments.pipeline import fit_options, pipeline, represented, targets, transformed, weights
 from runners.job.features import cached, fit, shared_in_memory, transform
 from runners.job.keys import digest
+from runners.measure import figures
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Selected:
         return pd.DataFrame(self.points, dtype=object).assign(**means, **splits).to_csv(index=False)
 
     def figure(self) -> Figure:
-        return plots.grid_scores(self.points, self.scores, self.metric, self.best)
+        return figures.grid_scores(self.points, self.scores, self.metric, self.best)
 
     @property
     def _mean(self) -> np.ndarray:

@@ -24,6 +24,7 @@ from runners.experiments.validation import GivenFolds, HoldOut, KFolds, NoSelect
 from runners.job.features import storing
 from runners.job.job import Stopwatch
 from runners.job.stores import RowStore
+from runners.measure import figures
 from runners.tracking.record import RunFolder
 
 
@@ -269,7 +270,7 @@ def test_a_table_selects_for_every_row(run, tmp_path):
 
 def test_one_key_is_a_curve_with_deviations():
     scores = np.array([[0.5, 0.7], [0.8, 0.9], [0.4, 0.4], [0.3, 0.1]])
-    figure = plots.grid_scores([{"a.b": v} for v in (1, 10, 100, 1000)], scores, "accuracy", 1)
+    figure = figures.grid_scores([{"a.b": v} for v in (1, 10, 100, 1000)], scores, "accuracy", 1)
     (ax,) = figure.axes
     assert ax.get_xscale() == "log"
     np.testing.assert_allclose(ax.lines[0].get_ydata(), scores.mean(1))
@@ -278,7 +279,7 @@ def test_one_key_is_a_curve_with_deviations():
 def test_two_keys_are_a_heat_map():
     points = [{"a.b": a, "c.d": c} for a in (1, 2) for c in ("x", "y", "z")]
     scores = np.arange(12.0).reshape(6, 2)
-    figure = plots.grid_scores(points, scores, "rmse", 0)
+    figure = figures.grid_scores(points, scores, "rmse", 0)
     np.testing.assert_allclose(np.array(figure.axes[0].images[0].get_array()), scores.mean(1).reshape(2, 3))
 
 

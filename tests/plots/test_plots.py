@@ -437,8 +437,8 @@ WITH_TEXT = {
     "agreement": lambda text: figures.agreement({text: (0.1, 0.2)}, {}, (text, text), text),
     "field": lambda text: plots.field(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)), text),
     "locality": lambda text: locality({text: np.ones((1, 2, 2))}, [[0, 0]]),
-    "grid of one": lambda text: plots.grid_scores([{text: text}], np.ones((1, 2)), text, 0),
-    "grid of two": lambda text: plots.grid_scores([{text: text, "b": text}], np.ones((1, 2)), text, 0),
+    "grid of one": lambda text: figures.grid_scores([{text: text}], np.ones((1, 2)), text, 0),
+    "grid of two": lambda text: figures.grid_scores([{text: text, "b": text}], np.ones((1, 2)), text, 0),
     "setting_effects": lambda text: figures.setting_effects({text: ([{text: text, "b": text}] * 2, [1.0, 2.0])}),
     "lines of settings": lambda text: figures.setting_effects(
         {text: ([{"a": "1", "b": b} for b in (text, "c")], [1.0, 2.0])}
