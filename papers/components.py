@@ -1,3 +1,3 @@
-"""Importing this module registers the runners of the papers."""
+"""Importing this module registers the runners of the papers, and a data set."""
 
-from papers import fields, invariance, measure, report  # noqa: F401
+from papers import fields, invariance, low_rank, measure, report  # noqa: F401

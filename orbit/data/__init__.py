@@ -8,7 +8,6 @@ from orbit.data.fields import Fields as Fields
 from orbit.data.images import Images as Images
 from orbit.data.mnist import MNIST as MNIST, MNISTLocal as MNISTLocal, RotatedMNIST as RotatedMNIST
 from orbit.data.molecules import Molecules as Molecules
-from orbit.data.multi_output import LowRankMultitask as LowRankMultitask, VectorField as VectorField
 from orbit.data.openml import OpenML as OpenML
 from orbit.data.qm7 import QM7 as QM7
 from orbit.data.series import Series as Series
@@ -17,4 +16,5 @@ from orbit.data.shards import Shards as Shards
 from orbit.data.sounds import Sounds as Sounds
 from orbit.data.spoken_digits import SpokenDigits as SpokenDigits
 from orbit.data.table import Table as Table
+from orbit.data.vector_field import VectorField as VectorField
 from orbit.data.xperm import XPerm as XPerm

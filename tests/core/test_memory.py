@@ -10,7 +10,8 @@ from samples import draw_classes
 import orbit
 from orbit.core import memory
 from orbit.core.errors import InputError
-from orbit.data import Images, LowRankMultitask, VectorField
+from orbit.data import Images, VectorField
+from papers.low_rank import LowRankMultitask
 
 
 def group(folder, limit: str, name: str = "memory.max"):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from orbit.data import LowRankMultitask, VectorField
+from orbit.data import VectorField
 from orbit.testing import DatasetContract
+from papers.low_rank import LowRankMultitask
 
 
 class TestVectorField(DatasetContract):
