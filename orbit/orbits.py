@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -42,6 +43,7 @@ _FEW_ORBITS = 0.25
 Rule = Literal["monte_carlo", "qmc", "quadrature"]
 
 
+@dataclass(eq=False, repr=False)
 class Orbit(Component):
     """The weighted group elements that an approximation averages over.
 
@@ -87,21 +89,12 @@ class Orbit(Component):
 
     kind = name = section = "orbit"
 
-    def __init__(
-        self,
-        group: Group | None = None,
-        distribution: Distribution | None = None,
-        size: PositiveInt | None = None,
-        rule: Rule | None = None,
-        random_phase: bool = False,
-        random_state: RandomState = None,
-    ) -> None:
-        self.group = group
-        self.distribution = distribution
-        self.size = size
-        self.rule = rule
-        self.random_phase = random_phase
-        self.random_state = random_state
+    group: Group | None = None
+    distribution: Distribution | None = None
+    size: PositiveInt | None = None
+    rule: Rule | None = None
+    random_phase: bool = False
+    random_state: RandomState = None
 
     def resolved(self) -> tuple[Group, Distribution, int]:
         """Group, q and size, with the group's defaults instead of None."""

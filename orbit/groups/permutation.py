@@ -1,6 +1,7 @@
 """Permutations: of entries, of blocks (as in Mroueh et al. 2015), of rows and columns together (Coulomb matrices)."""
 
 import math
+from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from orbit.registry import register
 
 
 @register("group", "permutation")
+@dataclass(eq=False, repr=False)
 class Permutation(Reordering):
     """The symmetric group; an element lists the new order: ``(p x)[i] = x[p[i]]``.
 
@@ -49,11 +51,8 @@ class Permutation(Reordering):
     default_rule = "monte_carlo"
     compared_on = (0, 1, 2, 3)
 
-    def __init__(
-        self, mode: Literal["entries", "blocks", "rows_columns"] = "entries", n: PositiveInt | None = None
-    ) -> None:
-        self.mode = mode
-        self.n = n
+    mode: Literal["entries", "blocks", "rows_columns"] = "entries"
+    n: PositiveInt | None = None
 
     @classmethod
     def variants(cls, shape: tuple[int, ...]) -> list[Group]:

@@ -1,6 +1,7 @@
 """The polynomial kernel."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from orbit.registry import register
 
 
 @register("kernel", "polynomial")
+@dataclass(eq=False, repr=False)
 class Polynomial(Kernel):
     """k(x, z) = (gamma <x, z> + coef0)^degree. Not shift invariant: for Nyström and exact, not random Fourier.
 
@@ -42,12 +44,9 @@ class Polynomial(Kernel):
     is_zonal: ClassVar[bool] = True
     is_rotation_invariant: ClassVar[bool] = True
 
-    def __init__(
-        self, degree: PositiveInt = 3, gamma: PositiveFloat | None = None, coef0: NonNegativeFloat = 1.0
-    ) -> None:
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
+    degree: PositiveInt = 3
+    gamma: PositiveFloat | None = None
+    coef0: NonNegativeFloat = 1.0
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> Self:
         self.check()
