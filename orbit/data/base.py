@@ -418,7 +418,7 @@ class OwnData(Loader):
 
     def _required(self, key: str, what: str) -> Any:
         """The value of a parameter; raises ``InputError`` if it is not given, saying what it is."""
-        if not (value := getattr(self, key)):
+        if (value := getattr(self, key)) in (None, []):
             raise InputError(f"dataset.{key}: expected {what}, found none")
         return value
 

@@ -1,5 +1,6 @@
 """Points and targets in the parts of a folder, of which each process reads its own."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -79,10 +80,12 @@ class Parts(SharedSource):
                 points, targets = self._read_block(i)
                 here = slice(*np.searchsorted(rows, [start, start + len(points)]))
                 X[here] = points[rows[here] - start]
-                own.append(targets[rows[here] - start])
+                own.append((here, targets[rows[here] - start]))
         distributed.all_reduce(X)
-        y = np.concatenate([part for of_process in distributed.gather(own) for part in of_process])
-        self._kept = rows, X, y.astype(self.targets.dtype, copy=False)
+        y = np.empty((len(rows), *self.targets.shape[1:]), self.targets.dtype)
+        for here, targets in itertools.chain(*distributed.gather(own)):
+            y[here] = targets
+        self._kept = rows, X, y
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return self.read(rows)[0]

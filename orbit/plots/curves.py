@@ -162,7 +162,7 @@ def panels(
     n_rows = -(-len(curves) // n_columns)
     figure = new_figure(3.3 * n_columns, 2.9 * n_rows + 0.4)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-    names, entries = list(dict.fromkeys(name for lines in curves.values() for name in lines)), dict[str, Line2D]()
+    names, entries = list(dict.fromkeys(name for lines in curves.values() for name in lines)), {}
     for ax, (title, lines) in zip(axes, curves.items(), strict=False):
         entries |= _draw(ax, lines, names, slopes)
         ax.set_xscale("log")
