@@ -5,7 +5,7 @@ from orbit.kernels.base import Kernel as Kernel, LengthscaleKernel as Lengthscal
 from orbit.kernels.cdf import CDF as CDF
 from orbit.kernels.gaussian import Gaussian as Gaussian
 from orbit.kernels.laplacian import Laplacian as Laplacian
-from orbit.kernels.matern import Exponential as Exponential, Matern as Matern
+from orbit.kernels.matern import Matern as Matern
 from orbit.kernels.operator_valued import (
     CurlFree as CurlFree,
     Decomposable as Decomposable,

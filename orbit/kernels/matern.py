@@ -1,4 +1,4 @@
-"""The Matérn family, and the exponential kernel (nu = 1/2)."""
+"""The Matérn family, with the exponential kernel (nu = 1/2)."""
 
 import math
 from functools import partial
@@ -76,41 +76,8 @@ class Matern(ScaleMixtureKernel):
         return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=self.nu))
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
-        return _student_scale(uniforms, self.nu) / self.lengthscale_
-
-
-@register("kernel", "exponential")
-class Exponential(ScaleMixtureKernel):
-    """k(x, z) = exp(-|x - z|_2 / lengthscale): Matérn with nu = 1/2, multivariate Cauchy frequencies.
-
-    Parameters
-    ----------
-    lengthscale : float > 0, "auto", "evidence", "ard" or "median"
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from orbit.kernels import Exponential
-    >>> Exponential(lengthscale=5.0).gram(np.array([[0.0, 0.0], [3.0, 4.0]])).round(4)
-    array([[1.    , 0.3679],
-           [0.3679, 1.    ]])
-    """
-
-    spectral_moments = 1.0  # Cauchy
-
-    def profile(self, t: Tensor) -> Tensor:
-        return (-(t + _TINY_SQUARE).sqrt()).exp()
-
-    def against(self, B: Tensor) -> KernelValues:
-        return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=0.5))
-
-    def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
-        return _student_scale(uniforms, 0.5) / self.lengthscale_
-
-
-def _student_scale(uniforms: np.ndarray, nu: float) -> np.ndarray:
-    """s with s z multivariate t: (2 nu / chi^2)^(1/2) for chi^2 with 2 nu degrees of freedom."""
-    return np.sqrt(nu / gammaincinv(nu, uniforms))
+        # of the multivariate t distribution: (2 nu / chi^2)^(1/2) for chi^2 with 2 nu degrees of freedom
+        return np.sqrt(self.nu / gammaincinv(self.nu, uniforms)) / self.lengthscale_
 
 
 def _matern_(squared: Tensor, nu: float) -> Tensor:

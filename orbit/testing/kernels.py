@@ -26,8 +26,8 @@ class KernelContract(ComponentContract):
     --------
     >>> import orbit
     >>> class TestExponential(KernelContract):
-    ...     component = orbit.kernels.Exponential
-    ...     params = {"lengthscale": 2.0}
+    ...     component = orbit.kernels.Matern
+    ...     params = {"lengthscale": 2.0, "nu": 0.5}
     ...     def evaluate(self, x, z):
     ...         return np.exp(-np.linalg.norm(x - z) / 2.0)
     >>> X, Z = np.random.default_rng(0).standard_normal((2, 4, 5))

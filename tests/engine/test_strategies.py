@@ -13,7 +13,7 @@ from orbit.core.errors import InputError
 from orbit.engine import Engine, spectral
 from orbit.engine.memory import Workspace
 from orbit.groups import Rotation
-from orbit.kernels import Exponential, Gaussian
+from orbit.kernels import Gaussian, Matern
 from orbit.orbits import Orbit
 from orbit.testing.samples import signals
 
@@ -98,17 +98,17 @@ def test_the_cheapest_path_is_chosen(rng):
     assert chosen(pairs(orbit=Orbit(Rotation("polar"), size=1)), polar) == "direct"
     assert chosen(pairs(orbit=Orbit(Rotation(), size=16)), square) == "direct"
     assert chosen(pairs(orbit=Orbit(Rotation(), size=16)), np.repeat(square, 20, axis=0)) == "template"
-    assert chosen(Nystrom(Exponential(0.6), Orbit(Rotation("polar"), size=16), random_state=0), polar) == "direct"
+    assert chosen(Nystrom(Matern(0.6, nu=0.5), Orbit(Rotation("polar"), size=16), random_state=0), polar) == "direct"
     assert chosen(Exact(Gaussian(0.6), Orbit(Rotation("polar"), size=16)), polar) == "spectral"
-    assert chosen(Exact(Exponential(0.6), Orbit(Rotation("polar"), size=16)), polar) == "direct"
+    assert chosen(Exact(Matern(0.6, nu=0.5), Orbit(Rotation("polar"), size=16)), polar) == "direct"
 
 
 @pytest.mark.parametrize(
     ("path", "feature_map", "found"),
     [
         ("spectral", RandomFourier(orbit=Orbit(Rotation())), "shifts .*, found group=rotation and distribution=haar"),
-        ("template", Exact(Exponential(), Orbit(Rotation("polar"))), "projections.*approx=exact, kernel=exponential"),
-        ("template", Nystrom(Exponential()), "projections.*, found approx=nystrom, kernel=exponential"),
+        ("template", Exact(Matern(nu=0.5), Orbit(Rotation("polar"))), "projections.*approx=exact, kernel=matern"),
+        ("template", Nystrom(Matern(nu=0.5)), "projections.*, found approx=nystrom, kernel=matern"),
         ("template", RawPoints(), "projections.*, found approx=points"),
         ("template", RandomSkeleton(), "projections.*, found approx=skeleton, kernel=skeleton"),
     ],

@@ -9,7 +9,7 @@ from orbit.approx import Exact
 from orbit.core.errors import ParameterError
 from orbit.distributions import Haar
 from orbit.groups import Cyclic
-from orbit.kernels import Exponential, Gaussian, Matern, RationalQuadratic
+from orbit.kernels import Gaussian, Matern, RationalQuadratic
 from orbit.kernels.base import median_distance
 from orbit.kernels.radial import ProjectedRadialColumns
 from orbit.orbits import Orbit
@@ -41,7 +41,7 @@ RADIAL = [
     RationalQuadratic(1.0),
     RationalQuadratic(1.0, alpha=50.0),
     Matern(1.0, nu=1.5),
-    Exponential(1.0),
+    Matern(1.0, nu=0.5),
 ]
 
 

@@ -18,7 +18,6 @@ from orbit.groups import Identity, Rotation
 from orbit.kernels import (
     CDF,
     ArcCos,
-    Exponential,
     Gaussian,
     Laplacian,
     Matern,
@@ -33,7 +32,7 @@ from orbit.testing import DotProductKernelContract, KernelContract
 SPECTRAL = [
     Gaussian(1.3),
     Laplacian(4.0),
-    Exponential(2.1),
+    Matern(2.1, nu=0.5),
     Matern(1.7, nu=0.5),
     Matern(1.7, nu=1.5),
     Matern(1.7, nu=3.2),
@@ -53,8 +52,8 @@ class TestLaplacian(KernelContract):
 
 
 class TestExponential(KernelContract):
-    component = Exponential
-    params = {"lengthscale": 2.1}
+    component = Matern
+    params = {"lengthscale": 2.1, "nu": 0.5}
 
     def evaluate(self, x, z):
         return np.exp(-np.linalg.norm(x - z) / 2.1)
@@ -117,7 +116,7 @@ class TestArcCosThreshold(TestArcCosRectified):
 
 SKLEARN = {
     "laplacian": (Laplacian(1.4), lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=1 / 1.4)),
-    "exponential": (Exponential(1.4), gp.Matern(1.4, nu=0.5)),
+    "exponential": (Matern(1.4, nu=0.5), gp.Matern(1.4, nu=0.5)),
     **{f"matern-{nu}": (Matern(1.4, nu=nu), gp.Matern(1.4, nu=nu)) for nu in (0.5, 0.9, 1.5, 2.5, 7.0)},
     "rational_quadratic": (RationalQuadratic(1.4, alpha=0.6), gp.RationalQuadratic(1.4, alpha=0.6)),
     "rational_quadratic-gaussian": (RationalQuadratic(1.4, alpha=1e9), gp.RBF(1.4)),
@@ -160,9 +159,9 @@ def test_bessel_values_reach_both_ends():
 
 def test_the_close_pairs_of_a_tile_are_refined_in_pieces(rng, monkeypatch):
     X = np.repeat(rng.standard_normal((3, 7)), 20, axis=0)
-    expected = Exponential(1.0).gram(X)
+    expected = Matern(1.0, nu=0.5).gram(X)
     monkeypatch.setattr("orbit.kernels.radial.REFINED_NUMBERS", 50)
-    np.testing.assert_array_equal(Exponential(1.0).gram(X), expected)
+    np.testing.assert_array_equal(Matern(1.0, nu=0.5).gram(X), expected)
 
 
 def test_arccos_keeps_small_angles_and_defines_zero():
@@ -194,7 +193,7 @@ def test_points_may_be_lists(kernel):
 MARGINALS = {  # of one coordinate, and of the length in d dimensions
     "gaussian": (Gaussian(1.3), stats.norm(scale=1 / 1.3).cdf, lambda d: stats.chi(d, scale=1 / 1.3).cdf),
     "laplacian": (Laplacian(4.0), stats.cauchy(scale=1 / 4).cdf, None),
-    "exponential": (Exponential(2.1), stats.cauchy(scale=1 / 2.1).cdf, lambda d: _student_length(d, 0.5, 2.1)),
+    "exponential": (Matern(2.1, nu=0.5), stats.cauchy(scale=1 / 2.1).cdf, lambda d: _student_length(d, 0.5, 2.1)),
     "matern": (Matern(1.7, nu=1.5), stats.t(3, scale=1 / 1.7).cdf, lambda d: _student_length(d, 1.5, 1.7)),
     "rational_quadratic": (RationalQuadratic(1.2, alpha=1.0), stats.laplace(scale=1 / (1.2 * np.sqrt(2))).cdf, None),
 }
@@ -259,7 +258,7 @@ def test_median_lengthscale_is_in_the_kernels_own_distance(rng, name):
     X = rng.standard_normal((30, 4))
     metric = "cityblock" if name == "laplacian" else "euclidean"
     assert kernel.fit(X).lengthscale_ == pytest.approx(np.median(pdist(X, metric)))
-    if name in ("laplacian", "exponential"):
+    if name == "laplacian":
         expected = np.exp(-cdist(X, X, metric) / kernel.lengthscale_)
         np.testing.assert_allclose(kernel.gram(X), expected, atol=1e-12)
 

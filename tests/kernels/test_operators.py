@@ -22,7 +22,6 @@ from orbit.kernels import (
     CurlFree,
     Decomposable,
     DivergenceFree,
-    Exponential,
     Gaussian,
     Helmholtz,
     Laplacian,
@@ -145,7 +144,7 @@ def test_an_unfitted_kernel_is_fitted_by_gram_and_named_by_the_rest(rng, kernel)
             call()
 
 
-@pytest.mark.parametrize("base", [Laplacian(), Exponential(), Matern(nu=1.0)], ids=str)
+@pytest.mark.parametrize("base", [Laplacian(), Matern(nu=0.5), Matern(nu=1.0)], ids=str)
 @pytest.mark.parametrize("kernel", FIELDS, ids=lambda kernel: kernel.name)
 def test_bases_without_second_moment_are_refused(kernel, base):
     with pytest.raises(InputError, match=rf"kernel={kernel.name} needs frequencies with a second moment"):
