@@ -162,7 +162,8 @@ def panels(
     n_rows = -(-len(curves) // n_columns)
     figure = new_figure(3.3 * n_columns, 2.9 * n_rows + 0.4)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-    names, entries = list(dict.fromkeys(name for lines in curves.values() for name in lines)), {}
+    names = list(dict.fromkeys(name for lines in curves.values() for name in lines))
+    entries: dict[str, Line2D] = {}
     for ax, (title, lines) in zip(axes, curves.items(), strict=False):
         entries |= _draw(ax, lines, names, slopes)
         ax.set_xscale("log")
@@ -174,8 +175,9 @@ def panels(
             ax.legend(fontsize=8)
     axes[0].set_ylabel(plain(y_label))
     if not slopes:
-        handles, texts = [*entries.values()], map(plain, entries)
-        figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(entries)), fontsize=9)
+        figure.legend(
+            [*entries.values()], map(plain, entries), loc="outside lower center", ncols=min(4, len(entries)), fontsize=9
+        )
     return figure
 
 
