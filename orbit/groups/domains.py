@@ -391,12 +391,6 @@ def _turns(angles: np.ndarray) -> np.ndarray:
     return np.stack([cos, -sin, sin, cos], axis=-1).reshape(*np.shape(angles), 2, 2)
 
 
-def _turns_in_space(angles: np.ndarray, plane: tuple[int, int]) -> np.ndarray:
-    out = np.tile(np.eye(3), (len(angles), 1, 1))
-    out[np.ix_(range(len(angles)), plane, plane)] = _turns(angles)
-    return out
-
-
 def _random_rotations(u: np.ndarray) -> np.ndarray:
     """Uniform rotations of space, shape (r, 3, 3), from uniforms (r, 3), by unit quaternions (Shoemake, 1992)."""
     first, second = np.sqrt(1 - u[:, 0]), np.sqrt(u[:, 0])
@@ -411,11 +405,9 @@ def _euler_rule(size: int, phase: float) -> Rule:
         degree += 1
     angles = trapezoid(degree + 1, phase)
     heights, weights = np.polynomial.legendre.leggauss(-(-(degree + 1) // 2))
-    first, middle, last = grid(
-        [_turns_in_space(angles, (0, 1)), _turns_in_space(np.arccos(heights), (2, 0)), _turns_in_space(angles, (0, 1))]
-    )
-    shared = grid([np.ones(len(angles)), weights, np.ones(len(angles))])[1]
-    return first @ middle @ last, shared / shared.sum()
+    turns = Rotation.from_euler("ZYZ", np.stack(grid([angles, np.arccos(heights), angles]), axis=1))
+    shared = grid([angles, weights, angles])[1]
+    return turns.as_matrix(), shared / shared.sum()
 
 
 @dataclass(frozen=True)
