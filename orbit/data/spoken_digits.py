@@ -12,7 +12,7 @@ import numpy as np
 from orbit.core.errors import DataFileError, InputError, choose_from
 from orbit.core.params import PositiveFloat, Range
 from orbit.core.paths import user_path
-from orbit.core.random import RandomState
+from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader, Points
 from orbit.data.files import DataFile, existing_file, missing, places
 from orbit.data.sounds import Form, check_duration, decoded, represented
@@ -54,9 +54,10 @@ class SpokenDigits(FileLoader):
         As for :class:`~orbit.data.sounds.Sounds`; None, as the experiments of the papers have it, leaves nothing out.
     window : float > 0
         As for :class:`~orbit.data.sounds.Sounds`.
-    split : {"utterance", "leave_one_speaker_out"}
-        The test part: recordings with index 0 to 4, the published split; or all recordings of ``speaker``, where
-        lengthscale, lambda and other settings are chosen by folds of speakers.
+    split : {"utterance", "speaker", "leave_one_speaker_out"}
+        The test part: recordings with index 0 to 4, the published split; all recordings of two random speakers; all
+        recordings of ``speaker``. In the last two, lengthscale, lambda and other settings are chosen by folds of
+        speakers.
     speaker : str
         Name of the test speaker, for ``split="leave_one_speaker_out"``.
     n_train, n_test : int >= 1 or None
@@ -75,7 +76,7 @@ class SpokenDigits(FileLoader):
     duration: PositiveFloat = 1.0
     bands: Annotated[int, Range(low=2)] = 32
     frames: Annotated[int, Range(low=2)] = 32
-    split: Literal["utterance", "leave_one_speaker_out"] = "utterance"
+    split: Literal["utterance", "speaker", "leave_one_speaker_out"] = "utterance"
     speaker: str = "george"
     trim: PositiveFloat | None = None
     window: PositiveFloat = 0.032
@@ -101,11 +102,9 @@ class SpokenDigits(FileLoader):
             raise self._missing()
         y, speakers, indices, names = map(np.array, zip(*found, strict=True))
         test, held_out = np.isin(indices, _TEST_INDICES), "indices 0 to 4"
-        if self.split == "leave_one_speaker_out":
-            test, held_out = speakers == self.speaker, self.speaker
-            if not test.any():
-                choices = choose_from(self.speaker, np.unique(speakers).tolist())
-                raise InputError(f"dataset.speaker={self.speaker}: no such speaker{choices}")
+        if self.split != "utterance":
+            of_test = self._test_speakers(np.unique(speakers).tolist(), random_state)
+            test, held_out = np.isin(speakers, of_test), ", ".join(of_test)
         if test.all() or not test.any():
             raise InputError(
                 f"dataset.split={self.split} leaves no recording for {'training' if test.all() else 'testing'}, of "
@@ -117,6 +116,13 @@ class SpokenDigits(FileLoader):
         is_known = self.split == "utterance" or len(np.unique(speakers[~test])) < 2
         clusters = None if is_known else speakers
         return Dataset.of_parts(self.name, "classification", X, y, ~test, test, source, clusters=clusters)
+
+    def _test_speakers(self, speakers: list[str], random_state: RandomState) -> list[str]:
+        if self.split == "speaker":
+            return sorted(generator(random_state).choice(speakers, min(2, len(speakers)), replace=False))
+        if self.speaker not in speakers:
+            raise InputError(f"dataset.speaker={self.speaker}: no such speaker{choose_from(self.speaker, speakers)}")
+        return [self.speaker]
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = user_path(path, self.label())

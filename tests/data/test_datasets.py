@@ -339,6 +339,8 @@ def test_held_out_speakers_are_not_in_the_training_part(spoken):
         assert data.source.endswith(f"tested on {speaker}")
         assert sorted(np.unique(data.clusters)) == sorted({*SPEAKERS} - {speaker})  # validation by speakers as well
     assert spoken().load(0).clusters is None
+    seen = {spoken(split="speaker").load(seed).source.split("tested on ")[1] for seed in range(12)}
+    assert seen == {"ann, bob", "ann, cy", "bob, cy"}
     assert len(everything.load(0).X_train) == 12
 
 
