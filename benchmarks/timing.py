@@ -126,8 +126,7 @@ class Timing(Runner):
                 f"{name}, operations alone": (line.x, line.floor[None]) for name, line in lines.items()
             }
         job.log_table("table.md", ["", "size", "median s", "operations alone, s"], rows)
-        title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
-        job.log_figure("timing", plots.panels, panels, title, "seconds")
+        job.log_figure("timing", plots.panels, panels, "size", "seconds")
 
 
 def _medians(found: dict[str, np.ndarray], clock: str, processor: str) -> dict[str, float]:

@@ -173,6 +173,8 @@ def panels(
         ax.grid(alpha=0.3)
         if slopes:
             ax.legend(fontsize=8)
+    for ax in axes[len(curves) :]:
+        ax.remove()
     axes[0].set_ylabel(plain(y_label))
     if not slopes:
         figure.legend(
