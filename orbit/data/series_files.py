@@ -274,10 +274,9 @@ def trimmed(series: Iterable[np.ndarray], names: list[str], interpolate: bool) -
                 raise InputError(
                     f"series {name} lacks {missing.sum()} of {values.size} values; set dataset.missing=interpolate"
                 )
-            values = values.copy()
-            time = np.arange(len(values))
-            for channel, lacks in zip(values.T, missing.T, strict=True):
-                channel[lacks] = np.interp(time[lacks], time[~lacks], channel[~lacks])
+            import pandas as pd
+
+            values = pd.DataFrame(values).interpolate(limit_direction="both").to_numpy()
         yield values
 
 

@@ -213,17 +213,10 @@ def _without_silence(samples: np.ndarray, decibels: float, piece: int) -> np.nda
     return samples[starts[loud[0]] : starts[loud[-1]] + piece]
 
 
-@dataclass(frozen=True)
-class Sound:
-    """Samples in [-1, 1], float64, shape (n, channels); ``subtype`` is how libsndfile names their type."""
-
-    rate: int
-    samples: np.ndarray
-    subtype: str
-
-
-def decoded(content: bytes, name: str) -> Sound:
+def decoded(content: bytes, name: str) -> tuple[int, np.ndarray, str]:
     """A recording in any format that libsndfile reads; of a .wav file that was cut, the samples that it has.
+
+    Returns the samples a second; samples in [-1, 1], float64, shape (n, channels); and libsndfile's name of their type.
 
     Raises
     ------
@@ -234,7 +227,7 @@ def decoded(content: bytes, name: str) -> Sound:
 
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as opened:
-            found = Sound(opened.samplerate, opened.read(always_2d=True), opened.subtype)
+            found = opened.samplerate, opened.read(always_2d=True), opened.subtype
             sizes = _DATA_SIZES.search(opened.extra_info)
     except soundfile.LibsndfileError as error:
         raise DataFileError(f"{name} is not a readable recording: {error.error_string}") from error
@@ -246,10 +239,9 @@ def decoded(content: bytes, name: str) -> Sound:
 def _read_sound(file: Path) -> tuple[int, np.ndarray]:
     """Samples a second, and the mean of all channels, float64 in [-1, 1]."""
     try:
-        recording = decoded(file.read_bytes(), str(file))
+        rate, samples, _ = decoded(file.read_bytes(), str(file))
     except OSError as error:
         raise DataFileError(f"{file.absolute()} cannot be read ({error.strerror or error})") from error
-    rate, samples = recording.rate, recording.samples
     if not samples.size:
         raise DataFileError(f"{file} has no samples; remove it")
     if not _LEAST_RATE <= rate <= _MOST_RATE:

@@ -158,14 +158,14 @@ class SpokenDigits(FileLoader):
 
 def _samples(content: bytes, name: str) -> np.ndarray:
     """The signal of a .wav file, values in [-1, 1)."""
-    found = decoded(content, name)
-    count, channels = found.samples.shape
-    if (found.rate, channels, found.subtype) != (RATE, 1, "PCM_16") or not count:
+    rate, samples, kind = decoded(content, name)
+    count, channels = samples.shape
+    if (rate, channels, kind) != (RATE, 1, "PCM_16") or not count:
         raise DataFileError(
             f"{name}: expected one channel of {RATE} samples a second in 16 bits, found {count} samples of "
-            f"{channels} channels at {found.rate} in {found.subtype}"
+            f"{channels} channels at {rate} in {kind}"
         )
-    return found.samples[:, 0]
+    return samples[:, 0]
 
 
 def _contents(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
