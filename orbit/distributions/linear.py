@@ -255,48 +255,8 @@ class Uniform(AxisLaw):
         return super()._axis_rule(size, phase, period)
 
 
-class _Normal(AxisLaw):
-    """Base class of the Gaussian and the log-normal: a normal law with a mean and a standard deviation."""
-
-    sigma: float
-
-    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
-        return clone(self).set_params(sigma=factor * self.sigma)
-
-    @abstractmethod
-    def _moments(self) -> tuple[float, float]:
-        """Mean and standard deviation, in native units."""
-
-    def _support(self) -> tuple[float, float]:
-        mean, sigma = self._moments()
-        return mean - 9 * sigma, mean + 9 * sigma
-
-    def _pdf(self, x: np.ndarray) -> np.ndarray:
-        mean, sigma = self._moments()
-        return np.exp(-(((x - mean) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
-
-    def _quantile(self, u: np.ndarray) -> np.ndarray:
-        mean, sigma = self._moments()
-        return mean + sigma * special.ndtri(u)
-
-    def _atoms(self, step: float) -> Rule:
-        mean, sigma = self._moments()
-        reach = -special.ndtri(_TAIL) * sigma
-        points = np.arange(round((mean - reach) / step), round((mean + reach) / step) + 1) * step
-        mass = special.ndtr((points + step / 2 - mean) / sigma) - special.ndtr((points - step / 2 - mean) / sigma)
-        return points, mass / mass.sum()
-
-    def _gauss(self, size: int) -> Rule:
-        mean, sigma = self._moments()
-        nodes, weights = special.roots_hermitenorm(size)
-        return mean + sigma * nodes, weights / weights.sum()
-
-    def _is_wide(self, size: int, period: float) -> bool:
-        return size * self._moments()[1] >= period  # the nodes then lie closer than one deviation
-
-
 @register("distribution", "gaussian")
-class GaussianDistribution(_Normal):
+class GaussianDistribution(AxisLaw):
     """Normal on every axis; wrapped around a circle, and rounded to the nearest element on a grid of whole steps.
 
     On a grid the quadrature lists the most probable elements, at most ``size``, with
@@ -327,17 +287,48 @@ class GaussianDistribution(_Normal):
         self.sigma = sigma
         self.unit = unit
 
+    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
+        return clone(self).set_params(sigma=factor * self.sigma)
+
     def check_domain(self, domain: Domain, owner: str) -> None:
         super().check_domain(domain, owner)
         _check_unit(self, self.unit, domain, owner)
 
     def _moments(self) -> tuple[float, float]:
+        """Mean and standard deviation, in native units."""
         scale = _in_native(self.unit)
         return self.mean * scale, self.sigma * scale
 
+    def _support(self) -> tuple[float, float]:
+        mean, sigma = self._moments()
+        return mean - 9 * sigma, mean + 9 * sigma
+
+    def _pdf(self, x: np.ndarray) -> np.ndarray:
+        mean, sigma = self._moments()
+        return np.exp(-(((x - mean) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+
+    def _quantile(self, u: np.ndarray) -> np.ndarray:
+        mean, sigma = self._moments()
+        return mean + sigma * special.ndtri(u)
+
+    def _atoms(self, step: float) -> Rule:
+        mean, sigma = self._moments()
+        reach = -special.ndtri(_TAIL) * sigma
+        points = np.arange(round((mean - reach) / step), round((mean + reach) / step) + 1) * step
+        mass = special.ndtr((points + step / 2 - mean) / sigma) - special.ndtr((points - step / 2 - mean) / sigma)
+        return points, mass / mass.sum()
+
+    def _gauss(self, size: int) -> Rule:
+        mean, sigma = self._moments()
+        nodes, weights = special.roots_hermitenorm(size)
+        return mean + sigma * nodes, weights / weights.sum()
+
+    def _is_wide(self, size: int, period: float) -> bool:
+        return size * self._moments()[1] >= period  # the nodes then lie closer than one deviation
+
 
 @register("distribution", "lognormal")
-class LogNormal(_Normal):
+class LogNormal(GaussianDistribution):
     """A scale whose logarithm is normal (Raj et al. 2017, section 4.3: mean 0, sigma 0.3).
 
     The density is with respect to ``ds / s``, the invariant measure of scales.
@@ -357,12 +348,11 @@ class LogNormal(_Normal):
 
     domains = (LogScale,)
 
+    unit: Unit = "native"
+
     def __init__(self, mean: float = 0.0, sigma: PositiveFloat = 0.3) -> None:
         self.mean = mean
         self.sigma = sigma
-
-    def _moments(self) -> tuple[float, float]:
-        return self.mean, self.sigma
 
 
 def _periods(line: Line) -> Sequence[float | None]:
