@@ -10,7 +10,7 @@ from scipy.optimize import elementwise
 
 from orbit.core.params import Range
 from orbit.distributions.base import Distribution
-from orbit.groups.domains import Circle, Domain, interior
+from orbit.groups.domains import Circle, Domain
 from orbit.groups.quadrature import Rule, gauss, trapezoid
 from orbit.registry import register
 
@@ -66,10 +66,11 @@ class VonMises(Distribution):
         if self.concentration == 0:
             return domain.haar(u)
         # vonmises.ppf solves for one number at a time, each in a millisecond
+        reach = self._reach()
         found = elementwise.find_root(
             lambda x, u: stats.vonmises.cdf(x, self.concentration) - u,
-            (-self._reach(), self._reach()),
-            args=(interior(np.asarray(u, dtype=float)),),
+            (-reach, reach),
+            args=(np.clip(u, *stats.vonmises.cdf([-reach, reach], self.concentration)),),
         )
         return np.clip(found.x, -math.pi, np.nextafter(math.pi, 0))
 

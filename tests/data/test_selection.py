@@ -317,7 +317,7 @@ def test_error_examples_of_several_outputs_have_titles_that_do_not_touch(rng):
         ("{kernel.lengthscale: [0.01, 0.5, 50]}", []),
         ("{kernel.lengthscale: [30, 40]}", []),  # of two values either is an end
         ("{approx.n_components: [5, 20, 60]}", []),  # more are better, and cost more
-        ("{kernel.name: [laplacian, gaussian, exponential]}", []),
+        ("{kernel.name: [laplacian, gaussian, matern]}", []),
     ],
 )
 def test_a_number_chosen_at_an_end_of_its_grid_is_warned_of(grid, warned):
