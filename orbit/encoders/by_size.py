@@ -1,5 +1,6 @@
 """Patches with settings that follow from the shape of the points."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +11,7 @@ from orbit.core.grid import grid_axes
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, spawn
 from orbit.encoders.base import Encoder, NoEncoder
-from orbit.encoders.layer import Layer
+from orbit.encoders.layer import Channels, Layer
 from orbit.encoders.normalization import ContrastNormalization, MeanRemoval
 from orbit.encoders.patches import Patches
 from orbit.encoders.pooling import GaussianPooling, GridPooling
@@ -29,6 +30,9 @@ _POSITIONS = 24
 # Entries of a patch along an axis, and the distances between them that are tried.
 _OF_SERIES, _OF_TEXTURES = (9, (1, 2, 4, 8, 16, 32)), (3, (1, 2, 4))
 
+# What is compared of the channels of textures.
+_CHANNELS: list[Channels | None] = ["together", "apart", "both"]
+
 
 @register("encoder", "by_size")
 class BySize(Encoder):
@@ -39,7 +43,8 @@ class BySize(Encoder):
     Images of 24 to 47 pixels are objects: patches of 5 x 5, 64 landmarks, windows 4 positions apart. Larger ones may be
     textures: patches of 3 x 3 with entries 1, 2 and 4 pixels apart, averaged over their turns and mirror images, 64
     landmarks each, means over the whole image, standardised; or objects, with patches at every second position or
-    fewer. Volumes: as textures, with patches of 3 x 3 x 3 and the turns of a cube.
+    fewer. Volumes: as textures, with patches of 3 x 3 x 3 and the turns of a cube. Patches are vectors over all
+    channels, or of one channel each, or there are both kinds.
 
     Settings of series were chosen by leave-one-out errors on the training parts of seven sets that aeon bundles, of
     small images by validation on MNIST, of large ones by leave-one-out errors on the training part of pictures of ten
@@ -52,6 +57,9 @@ class BySize(Encoder):
     textures : bool or None
         Whether images of at least 48 pixels are textures. None is True; where a run compares groups, it also compares
         the two, by leave-one-out error.
+    channels : {"together", "apart", "both"} or None
+        As for :class:`~orbit.encoders.layer.Layer`. None is ``together``; of textures a run compares the three, also by
+        leave-one-out error.
 
     Attributes
     ----------
@@ -66,18 +74,27 @@ class BySize(Encoder):
     [[1, 2, 4, 8], [1, 2, 4, 8]]
     """
 
-    def __init__(self, axes: PositiveInt | None = None, textures: bool | None = None) -> None:
+    def __init__(
+        self,
+        axes: PositiveInt | None = None,
+        textures: bool | None = None,
+        channels: Channels | None = None,
+    ) -> None:
         self.axes = axes
         self.textures = textures
+        self.channels = channels
 
     def for_shape(self, shape: tuple[int, ...]) -> Encoder:
         chosen = self._choice(shape)[0]
         return chosen if isinstance(chosen, NoEncoder) else self
 
     def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
-        if self.textures is not None or self._axes_of(shape) != 2 or min(shape[:2]) < _MAYBE_TEXTURES:
+        if self._axes_of(shape) != 2 or min(shape[:2]) < _MAYBE_TEXTURES:
             return [self]
-        return [BySize(self.axes, False), BySize(self.axes, True)]
+        channels = _CHANNELS if self.channels is None and math.prod(shape[2:]) > 1 else [self.channels]
+        objects = [BySize(self.axes, False, self.channels)] if self.textures is not True else []
+        textures = [BySize(self.axes, True, each) for each in channels] if self.textures is not False else []
+        return [*objects, *textures] if len(objects + textures) > 1 else [self]
 
     def is_global(self, shape: tuple[int, ...]) -> bool:
         return self._choice(shape)[0].is_global(shape)
@@ -113,17 +130,18 @@ class BySize(Encoder):
         shortest = min(shape[:axes])
         if shortest < _SHORTEST[axes]:
             return [NoEncoder()]
+        channels = self.channels or "together"
         if axes == 1:
-            return [_of_series(length) for length in (shortest, shortest - 1)]
+            return [_of_series(length, channels) for length in (shortest, shortest - 1)]
         if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
-            return [_of_objects(shortest)]
-        return [_of_textures(shortest, axes)]
+            return [_of_objects(shortest, channels)]
+        return [_of_textures(shortest, axes, channels)]
 
     def _axes_of(self, shape: tuple[int, ...]) -> int:
         return min(self.axes or grid_axes(shape), len(shape), max(_SHORTEST))
 
 
-def _of_series(length: int) -> Patches:
+def _of_series(length: int, channels: Channels) -> Patches:
     layer = Layer(
         _OF_SERIES[0],
         normalization=ContrastNormalization(),
@@ -132,17 +150,24 @@ def _of_series(length: int) -> Patches:
         statistics=["mean", "positive", "maximum"],
         dilation=_dilations(*_OF_SERIES, length),
         padding="zero",
+        channels=channels,
     )
     return Patches([layer], unit_norm=False, standardize=True, axes=1)
 
 
-def _of_objects(shortest: int) -> Patches:
+def _of_objects(shortest: int, channels: Channels) -> Patches:
     stride = shortest // _POSITIONS
-    layer = Layer(stride=stride, normalization=MeanRemoval(), n_components=64, pooling=GaussianPooling(4))
+    layer = Layer(
+        stride=stride,
+        normalization=MeanRemoval(),
+        n_components=64,
+        pooling=GaussianPooling(4),
+        channels=channels,
+    )
     return Patches([layer], axes=2)
 
 
-def _of_textures(shortest: int, axes: int) -> Patches:
+def _of_textures(shortest: int, axes: int, channels: Channels) -> Patches:
     layer = Layer(
         _OF_TEXTURES[0],
         stride=2,
@@ -151,6 +176,7 @@ def _of_textures(shortest: int, axes: int) -> Patches:
         group=Dihedral() if axes == 2 else Octahedral(),
         pooling=GridPooling(1),
         dilation=_dilations(*_OF_TEXTURES, shortest),
+        channels=channels,
     )
     return Patches([layer], unit_norm=False, standardize=True, axes=axes)
 

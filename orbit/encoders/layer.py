@@ -34,6 +34,9 @@ _MOST_POINTS = 64
 _NO_DIRECTION = 1e-5
 
 
+Channels = Literal["together", "apart", "both"]
+
+
 class Tile(NamedTuple):
     """Points, positions along the first axis, and templates that a thread takes at once."""
 
@@ -82,9 +85,15 @@ class Layer(Component):
         side by side.
     padding : {"none", "zero", "edge", "reflect", "wrap"}, or list of them, one for each axis
         Entries outside the map; with ``none`` there are patches inside the map only.
+    channels : {"together", "apart", "both"}
+        ``together``: a patch is a vector over all channels. ``apart``: patches are of one channel each, with landmarks
+        of its own, and the features of all channels are side by side, for channels that have little to do with each
+        other, such as stains of a microscope. ``both``: both kinds of patches, side by side.
 
     Attributes
     ----------
+    part_ : slice
+        The channels that patches are taken from.
     templates_ : array, shape (order of the group, landmarks or random vectors, d)
     linear_ : array K_ZZ^(-1/2), shape (rank, landmarks), or None
     shape_in_, shape_out_ : tuple of int
@@ -104,6 +113,7 @@ class Layer(Component):
     statistics: Statistic | list[Statistic] = "mean"
     dilation: PositiveInt | list[PositiveInt] = 1
     padding: Padding | list[Padding] = "none"
+    channels: Channels = "together"
 
     @classmethod
     def from_config(
@@ -186,6 +196,11 @@ class Layer(Component):
         """A layer for each dilation, whose features are side by side."""
         return [clone(self).set_params(dilation=each) for each in several(self.dilation)]
 
+    def parts(self, channels: int) -> list[slice]:
+        """Of so many channels those of a patch, for each kind of patches."""
+        each = [slice(i, i + 1) for i in range(channels)] if self.channels != "together" and channels > 1 else []
+        return each if each and self.channels == "apart" else [slice(0, channels), *each]
+
     def check_sides(self, sides: tuple[int, ...]) -> None:
         """Raise ``InputError`` if maps of these sides have no patches, or other windows for each dilation."""
         for name, part in (("pooling", self.pooling), ("padding", self.padding)):
@@ -225,8 +240,9 @@ class Layer(Component):
     def _for_axes(value: Any, axes: int) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, (list, tuple)) else (value,) * axes
 
-    def fit(self, maps: Tensor, n_patches: int, rng: np.random.Generator) -> Self:
-        """Fit to at most ``n_patches`` random patches of maps; for a single dilation."""
+    def fit(self, maps: Tensor, n_patches: int, rng: np.random.Generator, part: slice = slice(None)) -> Self:
+        """Fit to at most ``n_patches`` random patches of a part of the channels of maps; for a single dilation."""
+        self.part_, maps = part, maps[part]
         self.shape_in_ = tuple(maps.shape[:-1])
         self.positions_ = self.positions(self.shape_in_[1:])
         self.windows_ = self.windows(self.shape_in_[1:])

@@ -47,7 +47,7 @@ class LayerRun:
     def __call__(self, maps: Tensor) -> Tensor:
         """Maps (channels, *sides, n) to maps of features, overwritten by the next call."""
         layer, positions, n = self.layer, self.layer.positions_, maps.shape[-1]
-        maps = positions.padded(maps)
+        maps = positions.padded(maps[layer.part_])
         patches = positions.patches(maps)
         norms = positions.sums(maps.square()).sqrt_() if layer.normalization_ is None else None
         windows, statistics = layer.shape_out_[1:], len(several(layer.statistics))

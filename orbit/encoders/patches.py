@@ -1,6 +1,7 @@
 """Layers of patch features, which approximate a compositional kernel with pooling layer by layer."""
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.errors import InputError, of_part, of_section, suggestion
@@ -88,7 +90,7 @@ class Patches(Encoder):
     Attributes
     ----------
     layers_ : list of Layer
-        The fitted layers; one for each dilation of a layer that has several.
+        The fitted layers; of one with several dilations, or channels apart, one for each of them.
     directions_ : array, shape (n_outputs_, length of the maps), or None
     n_outputs_ : int
 
@@ -168,7 +170,7 @@ class Patches(Encoder):
             In positions; None is pool_stride / sqrt(2).
         cells : int >= 1 or list of int, one for each axis
             Parts of the map along each axis, for ``grid``; 1 is one window everywhere.
-        statistics, dilation, padding
+        statistics, dilation, padding, channels
             As for :class:`~orbit.encoders.layer.Layer`.
         layers : list of dict, or None
             Several layers: each entry has the values that differ from those above, as in
@@ -224,7 +226,8 @@ class Patches(Encoder):
         for layer in self._layers():
             points = points[: _most(self._shape_of_maps())]
             maps = self._maps(points)
-            self._stages.append([each.fit(maps, self.n_patches, rng) for each in layer.by_dilation()])
+            parts = itertools.product(layer.parts(len(maps)), layer.by_dilation())
+            self._stages.append([clone(each).fit(maps, self.n_patches, rng, part) for part, each in parts])
         self.n_outputs_ = math.prod(self._shape_of_maps())
         if self.standardize:
             vectors = self._maps(points[:_STANDARD_POINTS]).flatten(0, -2).T
@@ -327,7 +330,7 @@ def _layer(i: int, entry: dict[str, Any], shared: dict[str, Any]) -> Layer:
     """The layer of entry ``i`` of ``layers`` and of the keys that it does not have."""
     place, known = f"layers[{i}]", Layer.config_parameters()
     if i:  # channels are features of one patch, whose differences matter
-        shared = shared | {"channel_means": False}
+        shared = shared | {"channel_means": False, "channels": "together"}
     for key in entry:
         if key not in known:
             hint = suggestion(str(key), known)

@@ -40,6 +40,7 @@ _POINTS, _FEW_POINTS, _FEWEST_POINTS = 500, 400, 100
 _FEW_NUMBERS = 1_000_000
 
 _GLOBAL = "one window of the encoder spans the point, so that places do not matter; runner=discover compares groups"
+_NO_GROUP: dict[str, dict[str, Any]] = {"group": {"name": "identity"}}
 
 
 @register("runner", "discover")
@@ -142,12 +143,13 @@ def _finding(plan: Plan) -> tuple[dict[str, Any], str | None]:
     encoder, *others = plan.component("encoder").compared(data.X_train.shape[1:])
     if not plan.has_open_group:
         return _encoder(plan, data) if others else ({}, None)
+    if encoder.is_global(data.X_train.shape[1:]):
+        settings, sentence = _encoder(plan, data) if others else ({}, None)
+        return settings | _NO_GROUP, f"no group is compared, because {_GLOBAL}" + (f"; {sentence}" if sentence else "")
     try:
-        if encoder.is_global(data.X_train.shape[1:]):
-            return {"group": {"name": "identity"}}, f"no group is compared, because {_GLOBAL}"
         found = discovered(plan, data, _few(data), refine=False)
     except InputError as error:
-        return {"group": {"name": "identity"}}, f"no group is compared: {error}"
+        return _NO_GROUP, f"no group is compared: {error}"
     return found.settings, found.sentence
 
 
@@ -166,7 +168,7 @@ def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
     errors = dict[str, float]()
     for trial in found.trials:  # in ascending order of error
         errors.setdefault(brief(section(trial.encoder or found.encoder)), trial.error)
-    (best, error), (other, larger) = errors.items()
+    (best, error), (other, larger), *_ = errors.items()
     chosen = section(found.trials[0].encoder or found.encoder)
     return {"encoder": chosen}, f"{best}: the leave-one-out error is {error:.3g} with it, {larger:.3g} with {other}."
 

@@ -250,10 +250,29 @@ def test_settings_follow_from_the_size(shape, length, rng):
 
 
 @pytest.mark.parametrize(
-    ("shape", "textures"), [((47, 60), [None]), ((48, 60, 3), [False, True]), ((200,), [None]), ((9, 9, 9), [None])]
+    ("shape", "given", "expected"),
+    [
+        ((47, 60, 3), {}, [(None, None)]),
+        ((48, 60), {}, [(False, None), (True, None)]),
+        ((48, 60, 3), {}, [(False, None), (True, "together"), (True, "apart"), (True, "both")]),
+        ((48, 60, 3), {"textures": True}, [(True, "together"), (True, "apart"), (True, "both")]),
+        ((48, 60, 3), {"channels": "apart"}, [(False, "apart"), (True, "apart")]),
+        ((48, 60, 3), {"textures": False}, [(False, None)]),
+        ((200,), {}, [(None, None)]),
+        ((9, 9, 9), {}, [(None, None)]),
+    ],
+    ids=str,
 )
-def test_large_images_may_be_objects_or_textures(shape, textures):
-    assert [encoder.textures for encoder in orbit.build("encoder", "by_size").compared(shape)] == textures
+def test_what_is_left_open_is_compared(shape, given, expected):
+    compared = orbit.build("encoder", "by_size", **given).compared(shape)
+    assert [(encoder.textures, encoder.channels) for encoder in compared] == expected
+
+
+@pytest.mark.parametrize("shape", [(70, 2), (26, 26, 2), (48, 48, 2), (8, 8, 9, 2)], ids=str)
+def test_settings_by_size_take_channels_apart(shape, rng):
+    encoder = orbit.build("encoder", "by_size", channels="apart", axes=len(shape) - 1)
+    for part in encoder.fit(rng.standard_normal((70, *shape)), 0).encoders_:
+        assert {layer.shape_in_[0] for layer in part.layers_} == {1}
 
 
 def test_objects_of_any_size_have_about_as_many_positions(rng):

@@ -100,6 +100,24 @@ def test_all_patches_as_landmarks_give_the_compositional_kernel(changes, shape, 
     np.testing.assert_allclose(found @ found.T, exact_gram(X, [DEFAULTS | changes]), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("changes", ONE_LAYER[:2], ids=str)
+def test_channels_apart_have_the_sum_of_their_kernels(changes, rng):
+    X = rng.standard_normal((3, 6, 7, 3))
+    options = {"n_components": 1000, "landmarks": "uniform", "unit_norm": False, **changes}
+    apart = sum(exact_gram(X[..., c], [DEFAULTS | changes]) for c in range(3))
+    expected = {"apart": apart, "both": apart + exact_gram(X, [DEFAULTS | changes])}
+    for channels, gram in expected.items():
+        found = encoded(patches_of(channels=channels, **options).fit(X, random_state=0), X)
+        np.testing.assert_allclose(found @ found.T, gram, rtol=1e-9, atol=1e-11)
+
+
+def test_a_single_channel_is_neither_apart_nor_together(rng):
+    X = smooth_images(rng, 20, 9, 9)
+    single, *others = (encoded(patches_of(channels=each).fit(X, 0), X) for each in ("together", "apart", "both"))
+    for other in others:
+        np.testing.assert_array_equal(other, single)
+
+
 @pytest.mark.parametrize(
     "layers",
     [

@@ -104,8 +104,30 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         np.savez(path, X=(signal + 0.1 * noise).astype(np.float32), y=labels)
         base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
         made, (kind, why) = with_discovered_settings(plan(composed(*base)), None)
-        assert made.config["encoder"] == {"name": "by_size", "axes": None, "textures": name == "textures"}
+        expected = {"name": "by_size", "axes": None, "textures": name == "textures", "channels": None}
+        assert made.config["encoder"] == expected
         assert kind == ("encoder" if given else "group")
         if given:
             assert "the leave-one-out error is" in why
             assert made.config["group"]["name"] == given[0].removeprefix("group=")
+
+
+@pytest.mark.parametrize("given", [(), ("group=identity",)])
+def test_channels_of_textures_are_apart_or_together_by_their_errors(tmp_path, rng, given):
+    labels = np.arange(40) % 2
+    one, two, *others = (ndimage.gaussian_filter(rng.normal(size=(40, 48, 48)), (0, 1, 1)) for _ in range(4))
+    others = [each * 5 ** rng.normal(size=(40, 1, 1)) for each in others]  # stains that are brighter or darker
+    finer = np.stack(
+        [ndimage.gaussian_filter(each, 0.3 + 0.2 * label) for each, label in zip(one, labels, strict=True)]
+    )
+    coloured = np.where(labels[:, None, None] == 1, 0.8 * one + 0.6 * two, two)  # what differs is a correlation
+    stains = {"apart": [finer / finer.std((1, 2), keepdims=True), *others], "together": [one, coloured]}
+    for expected, channels in stains.items():
+        path = tmp_path / f"{expected}.npz"
+        np.savez(path, X=np.stack(channels, -1).astype(np.float32), y=labels)
+        base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", "encoder.textures=true", *given)
+        made, (_, why) = with_discovered_settings(plan(composed(*base)), None)
+        assert made.config["group"]["name"] == "identity"
+        assert made.config["encoder"]["textures"] is True
+        assert made.config["encoder"]["channels"] in (expected, "both"), why
+        assert "the leave-one-out error is" in why
