@@ -14,7 +14,7 @@ from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, OwnData, Points, names_of
+from orbit.data.base import Dataset, Loader, OwnData, Points, names_of
 from orbit.data.checks import Task
 from orbit.data.files import existing, existing_file
 from orbit.data.series_files import (
@@ -94,6 +94,7 @@ class Series(OwnData):
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
     reading = ("columns",)
+    ignored_keys = Loader.ignored_keys  # for ``bundled``
 
     path: str | None = None
     target: str | list[str] = "label"
