@@ -411,7 +411,7 @@ class OwnData(Loader):
     """
 
     fixed_task = None
-    ignored_keys = {}
+    ignored_keys: ClassVar[Mapping[str, Any]] = {}
     _: KW_ONLY
     task: Literal["auto", "classification", "regression"] = "auto"
     test_fraction: Fraction = 0.25
