@@ -5,7 +5,8 @@
 FOLDER is ``dataset.root``; further settings are added to every run. Every run is done twice in one process, and the
 second is measured, so that imports and the first calls of libraries are not in it. The JSON file has, for each run, its
 seconds from configuration to results, its metrics, with seconds by stage for those of one fit, and the peak memory of
-the GPU; and, as measured, the operations a second of a large float32 product and the bytes a second of a copy.
+the GPU; and, as measured, the operations a second of a large float32 product, the bytes a second of a copy, and the
+seconds of features and a fit of ridge to them, for features that stay on the device and that are copied.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from orbit.approx import Exact, RandomFourier
+from orbit.engine import Engine
+from orbit.kernels import Gaussian
+from orbit.learners import RidgeClassifier
 from runners.app.cli import main as command_line
 from runners.measure.machine import hardware
 from runners.tracking.record import METRICS
@@ -42,6 +50,8 @@ RUNS = {
     "rotated_mnist_table": ["experiment=rotated_mnist", "size=paper"],
 }
 _SIDE, _ROUNDS = 8192, 5
+_POINTS, _COLUMNS = 20_000, 2_000
+_PATH = [1e-7, 1e-6, 1e-5, 1e-4]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,12 +61,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=RUNS, default=list(RUNS), metavar="NAME")
     parser.add_argument("--out", type=Path, default=Path("device.json"))
     parser.add_argument("--side", type=int, default=_SIDE, help="rows of the matrices of the peak")
+    parser.add_argument("--points", type=int, default=_POINTS, help="points of the fits of ridge")
     parser.add_argument("settings", nargs="*", help="KEY=VALUE for every run")
     options = parser.parse_intermixed_args(arguments)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device: expected a device of this machine, found cuda and no GPU")
     shared = [f"dataset.root={options.root}", f"engine.device={options.device}", *options.settings]
     found: dict[str, Any] = {"hardware": hardware(), "peak": peak(torch.device(options.device), options.side)}
+    found["ridge"] = fits(torch.device(options.device), options.points)
     for name in options.only:
         found[name] = measured([*RUNS[name], *shared], options.device)
         print(name, json.dumps(found[name]), flush=True)
@@ -96,10 +108,34 @@ def peak(device: torch.device, side: int) -> dict[str, float]:
     return {"flop_per_s": 2 * side**3 / product, "bytes_per_s": 2 * A.nbytes / copy}
 
 
-def _seconds(call: Any, device: torch.device) -> float:
+def fits(device: torch.device, n: int) -> dict[str, float]:
+    """Seconds of features and a fit to them, by where they are and how many values of lambda there are."""
+    rng, engine = np.random.default_rng(0), Engine(device=device.type)
+    X = rng.standard_normal((n, 64)).astype(np.float32)
+    y = X[:, :10].argmax(1)
+    columns = RandomFourier(Gaussian(8.0), n_components=_COLUMNS // 2, engine=engine, random_state=0).fit(X)
+    kernel = Exact(Gaussian(8.0), precomputed=True, engine=engine).fit(X)
+    features = {
+        "columns, on the device": columns.transform_on_device,
+        "columns, copied": columns.transform,
+        "kernel matrix, on the device": kernel.transform_on_device,
+    }
+    found: dict[str, float] = {}
+    for name, transform in features.items():
+        for path, values in (("one value", 1e-5), ("path", _PATH)):
+            fit = partial(_fit, transform, X, y, values)
+            found[f"{name}, {path}"] = _seconds(fit, device, rounds=2)
+    return found
+
+
+def _fit(transform: Callable[[np.ndarray], Any], X: np.ndarray, y: np.ndarray, values: Any) -> None:
+    RidgeClassifier(values).fit(transform(X), y)
+
+
+def _seconds(call: Any, device: torch.device, rounds: int = _ROUNDS) -> float:
     """The shortest of some calls."""
     shortest = float("inf")
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         started = time.perf_counter()
         call()
         if device.type == "cuda":

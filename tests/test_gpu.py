@@ -8,13 +8,12 @@ import torch
 from command_line import composed
 
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton
-from orbit.approx.base import AveragedMap
 from orbit.core.compiled import gpu_loops
 from orbit.distributions import VonMises
 from orbit.engine import Engine
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian, Laplacian, SkeletonKernel
-from orbit.learners import AdaGradClassifier
+from orbit.learners import AdaGradClassifier, KernelRidgeRegressor, RidgeRegressor
 from orbit.orbits import Orbit
 from orbit.testing.samples import signals
 from runners.config.plan import plan
@@ -56,10 +55,9 @@ def test_features_are_those_of_the_processor(rng, name, path, dtype):
     few = gpu.transform(X[6::-1])[::-1]
     if name != "exact":
         np.testing.assert_allclose(few @ few.T, (expected @ expected.T)[:7, :7], atol=TOLERANCE[dtype] + counts)
-    if isinstance(gpu, AveragedMap):
-        resident = gpu.transform_on_device(X)
-        assert resident.is_cuda
-        np.testing.assert_allclose(resident.cpu().numpy(), psi, atol=TOLERANCE[dtype] / 10)
+    resident = gpu.transform_on_device(X)
+    assert resident.is_cuda
+    np.testing.assert_allclose(resident.cpu().numpy(), psi, atol=TOLERANCE[dtype] / 10)
 
 
 @pytest.mark.parametrize("memory", [1.0, 1e-4])
@@ -114,8 +112,48 @@ def test_learning_from_tensors_is_learning_from_arrays(rng):
         np.testing.assert_allclose(learner.predict(X), learners[0].predict(X))
 
 
+LEARNERS = {
+    "one": lambda: RidgeRegressor(1e-3),
+    "path": lambda: RidgeRegressor([1e-3, 1e-2, 1e-1]),
+    "hold_out": lambda: RidgeRegressor([1e-3, 1e-2, 1e-1], selection="hold_out", random_state=0),
+    "krr": lambda: KernelRidgeRegressor([1e-3, 1e-2, 1e-1]),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("shape", [(3000, 200), (200, 3000), (12_000, 2_000)], ids=str)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_solutions_of_tensors_are_those_of_arrays(rng, name, shape, dtype):
+    X = (rng.standard_normal(shape) * np.geomspace(1, 0.01, shape[1])).astype(dtype)
+    Y, weights = X[:, :3] + 0.1 * rng.standard_normal((len(X), 3)), rng.uniform(0.5, 2, len(X))
+    for options in ({}, {"sample_weight": weights}):
+        cpu, gpu = (LEARNERS[name]().fit(each, Y, **options) for each in (X, torch.from_numpy(X).cuda()))
+        assert gpu.regularization_ == cpu.regularization_
+        found = gpu.predict(torch.from_numpy(X[:100]).cuda())
+        np.testing.assert_allclose(found, cpu.predict(X[:100]), atol=10 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_kernel_values_stay_on_the_gpu(rng, name, dtype):
+    X = signals(rng, 4_200, (6, 7)).astype(dtype)
+    Y = X.reshape(len(X), -1)[:, :2] ** 2 + 0.1 * rng.standard_normal((len(X), 2))
+    found = []
+    for device in ("cpu", "cuda"):
+        phi = Exact(Gaussian(2.0), precomputed=True, engine=Engine(device=device)).fit(X[:4_000])
+        transform = phi.transform_on_device if device == "cuda" else phi.transform
+        learner = LEARNERS[name]().fit(transform(X[:4_000]), Y[:4_000])
+        found.append((learner.regularization_, learner.predict(transform(X[4_000:]))))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_allclose(found[1][1], found[0][1], atol=1e-8 if dtype == "float64" else 1e-3)
+
+
 RUNS = {
     "ridge": ["approx=rf", "learner=ridge"],
+    "one regularization": ["approx=nystrom", "learner=ridge", "learner.regularization=1e-4"],
+    "kernel matrix": ["approx=exact", "learner=ridge"],
+    "kernel matrix, float64": ["approx=exact", "learner=ridge", "engine.dtype=float64"],
+    "krr": ["dataset=vector_field", "group=identity", "approx=exact", "learner=krr"],
     "ridge, stream": ["approx=rf", "learner=ridge", "engine.stream=true", "engine.memory=0.01"],
     "adagrad, stream": ["approx=rf", "learner=adagrad", "engine.stream=true", "engine.memory=0.001"],
     "skeleton": ["group=identity", "approx=skeleton", "kernel=skeleton", "learner=adagrad", "engine.stream=true"],

@@ -331,6 +331,33 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.kernel_.check_finite(features, "features")
         return features if self.structure_ is None else StructuredFeatures(features, self.structure_)
 
+    def transform_on_device(self, X) -> Any:
+        """:meth:`transform` with features on the engine's device, for a learner that computes there.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+
+        Returns
+        -------
+        tensor, or StructuredFeatures of one, shape (n, n_outputs), float32 or float64
+
+        Raises
+        ------
+        InputError
+            If features are NaN or infinite.
+        """
+        check_is_fitted(self)
+        features = self._average_on_device(self._validate(X, reset=False))
+        if not bool(features.sum().isfinite()):
+            self.kernel_.check_finite(features.cpu().numpy(), "features")
+        return features if self.structure_ is None else StructuredFeatures(features, self.structure_)
+
+    def _average_on_device(self, X: np.ndarray) -> Tensor:
+        """:meth:`_average` as a tensor on the engine's device: a copy, unless a map can compute it there."""
+        features = self._average(X)
+        return self.engine_.tensor(features, features.dtype)
+
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         """Draw frequencies, landmarks or templates and set ``_n_features_out``, after fitting orbit and kernel."""
@@ -375,27 +402,8 @@ class AveragedMap(FeatureMap):
         self._cached_embeddings = Lru[Any, Embedding](most=1)
         return X, map_seed
 
-    def transform_on_device(self, X) -> Tensor:
-        """:meth:`transform` as a tensor on the engine's device, for a learner that is trained there.
-
-        Parameters
-        ----------
-        X : array, shape (n, *shape)
-
-        Returns
-        -------
-        tensor, shape (n, n_outputs), float32 or float64
-
-        Raises
-        ------
-        InputError
-            If features are NaN or infinite.
-        """
-        check_is_fitted(self)
-        features = self._average(self._validate(X, reset=False), on_device=True)
-        if not bool(features.sum().isfinite()):
-            self.kernel_.check_finite(features.cpu().numpy(), "features")
-        return features
+    def _average_on_device(self, X: np.ndarray) -> Tensor:
+        return self._average(X, on_device=True)
 
     def _average(self, X: np.ndarray, on_device: bool = False) -> Any:
         engine = self.engine_

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from orbit.approx.base import FeatureMap
-from orbit.solvers.structure import StructuredFeatures
+from orbit.core.device_matrix import as_array
+from orbit.solvers.structure import StructuredFeatures, unpacked
 
 # Number of points whose features and kernel values are examined.
 _SAMPLE = 64
@@ -55,7 +56,7 @@ def diagnose(feature_map: FeatureMap, X: np.ndarray, features: Features) -> tupl
     ----------
     feature_map : fitted FeatureMap
     X : array, shape (n, *shape)
-    features : array, shape (n, m), or callable
+    features : array or tensor, shape (n, m), or callable
         The features of ``X`` that a learner is fitted to, after a second layer if there is one; or the function that
         computes them for some points.
 
@@ -65,7 +66,7 @@ def diagnose(feature_map: FeatureMap, X: np.ndarray, features: Features) -> tupl
     problem : str or None
     """
     rows = np.linspace(0, len(X) - 1, min(len(X), _SAMPLE)).astype(int)
-    X, values = X[rows], np.asarray(features(X[rows]) if callable(features) else features[rows])
+    X, values = X[rows], as_array(unpacked(features(X[rows]) if callable(features) else features[rows])[1])
     metrics = {"features/variation": variation(values)}
     if len(X) < 2:
         return metrics, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -171,10 +172,18 @@ class Exact(FeatureMap):
         self.pivots_, self.normalization_ = pivoted_root(K)
         self._n_features_out = len(self.normalization_) + bool(self.residual)
 
+    def _average_on_device(self, X: np.ndarray) -> Tensor:
+        if not self.precomputed or self.residual:
+            return super()._average_on_device(X)
+        return self._with_training_points(self._points(X), on_device=True)
+
+    def _points(self, X: np.ndarray) -> np.ndarray:
+        """Points in the precision of kernel values."""
+        return X.astype(self.features_dtype(len(self.X_fit_), X.dtype), copy=False)
+
     def _average(self, X: np.ndarray) -> np.ndarray:
         if self.precomputed:
-            points = X.astype(self.features_dtype(len(self.X_fit_), X.dtype), copy=False)
-            K = self._with_training_points(points)
+            K = self._with_training_points(points := self._points(X))
             return np.column_stack([K, self._diagonal(points)]) if self.residual else K
         # small pivots magnify rounding, so this product is taken in float64
         points = X.astype(np.float64)
@@ -187,9 +196,11 @@ class Exact(FeatureMap):
             psi = np.column_stack([psi, np.sqrt(np.where(rounding, 0.0, missing))])
         return psi.astype(X.dtype)
 
-    def _with_training_points(self, X: np.ndarray) -> np.ndarray:
+    def _with_training_points(self, X: np.ndarray, on_device: bool = False) -> Any:
         Z = self.X_fit_.astype(X.dtype, copy=False)
-        return self._gram(Z, Z, "kernel matrix") if np.array_equal(X, Z) else self._gram(X, Z, "features")
+        if np.array_equal(X, Z):
+            return self._gram(Z, Z, "kernel matrix", on_device)
+        return self._gram(X, Z, "features", on_device)
 
     def diagonal(self, X) -> np.ndarray:
         """k_{q,G}(x, x), shape ``(n,)``, in the engine's precision, for points of shape ``(n, *shape)``."""
@@ -234,8 +245,8 @@ class Exact(FeatureMap):
         self.kernel_.check_finite(K, "kernel matrix")
         return K
 
-    def _gram(self, X: np.ndarray, Z: np.ndarray, description: str) -> np.ndarray:
-        out = np.empty((len(X), len(Z)), dtype=X.dtype)
+    def _gram(self, X: np.ndarray, Z: np.ndarray, description: str, on_device: bool = False) -> Any:
+        out = self.engine_.empty((len(X), len(Z)), X.dtype, on_device)
         symmetric = Z is X
         encoded_Z = self._encoded_orbit(Z)
         encoded_X = encoded_Z if symmetric else self._encoded_orbit(X)
@@ -245,7 +256,7 @@ class Exact(FeatureMap):
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch], None if encoded_Z is None else encoded_Z[:, batch])
-            out[rows, batch] = self._orbit_sums(columns, X[rows], encoded_X, description)
+            out[rows, batch] = self._orbit_sums(columns, X[rows], encoded_X, description, on_device)
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
                 out[batch, batch] = (out[batch, batch] + out[batch, batch].T) / 2
@@ -265,18 +276,20 @@ class Exact(FeatureMap):
         return self._encoded.get(X.dtype, lambda: self.engine_.orbit_points(self.orbit_, X, self.encode))
 
     def _orbit_sums(
-        self, columns: OrbitColumns, X: np.ndarray, encoded: np.ndarray | None, description: str
-    ) -> np.ndarray:
+        self, columns: OrbitColumns, X: np.ndarray, encoded: np.ndarray | None, description: str, on_device: bool
+    ) -> Any:
         """sum_i v_i columns(g_i x) for points x, of which ``encoded`` begins with the encoded orbits."""
         if encoded is None:
-            task = self._task(columns, X, description=description)
+            task = self._task(columns, X, description=description, on_device=on_device)
             sums, self.route_ = self.engine_.average(
                 task if self._single is None else replace(task, orbit=self._single)
             )
             return sums
-        total = np.zeros((len(X), columns.width), X.dtype)
+        total = self.engine_.empty((len(X), columns.width), X.dtype, on_device)
+        total[:] = 0.0
         for weight, points in zip(self.orbit_.weights_, encoded[:, : len(X)], strict=True):
-            task = Task(columns, Orbit().fit(points), points, label=self.label(), description=description)
+            orbit, label = Orbit().fit(points), self.label()
+            task = Task(columns, orbit, points, label=label, description=description, on_device=on_device)
             sums, self.route_ = self.engine_.average(task)
             sums *= weight
             total += sums

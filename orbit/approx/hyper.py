@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from orbit.approx.base import FeatureMap
 from orbit.approx.evidence import EvidenceChoice
@@ -47,8 +48,9 @@ class SecondLayer(TransformerMixin, Component):
         """Bytes that :meth:`fit` takes at least, besides its points, as known from parameters alone."""
         return 0
 
-    def _validate(self, X, reset: bool) -> np.ndarray:
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+    def _validate(self, X, reset: bool) -> Any:
+        is_checked = isinstance(X, Tensor)  # by the map
+        return validate_data(self, X, reset=reset, skip_check_array=is_checked, dtype=[np.float64, np.float32])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ import scipy.linalg
 import torch
 from scipy.linalg import lapack
 
+from orbit.core.device_matrix import DeviceMatrix, as_array, beside, like
 from orbit.core.errors import InputError
 from orbit.core.threads import default_threads, in_threads, single_threaded, threads_for
 
@@ -39,8 +40,13 @@ _ROUNDINGS = 16
 _SUMMED = 2**20
 
 
-def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, shape ``(n, n)``, in float64."""
+def eigh(A: Any) -> tuple[np.ndarray, Any]:
+    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, shape ``(n, n)``, in float64.
+
+    Eigenvectors are where the matrix is, an array or on a device.
+    """
+    if isinstance(A, DeviceMatrix):
+        return _eigh_on_device(A)
     A = np.array(A, dtype=np.float64)
     try:
         with single_threaded() if len(A) <= _SINGLE_THREADED else contextlib.nullcontext():
@@ -48,6 +54,23 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except torch.linalg.LinAlgError:  # divide and conquer can fail if many eigenvalues are equal, such as zero
         return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()
+
+
+def solve_lower(L: Any, columns: Any, transposed: bool = False) -> Any:
+    """L^-1 c, or L^-T c, for columns c, shape (m, k), and L the lower triangle of a matrix, in the precision of it."""
+    if not isinstance(L, DeviceMatrix):
+        return lapack.get_lapack_funcs("trtrs", dtype=L.dtype)(L.T, columns, lower=0, trans=not transposed)[0]
+    triangle, right = L.tensor.T if transposed else L.tensor, L.operand(columns).to(L.tensor.dtype)
+    return like(torch.linalg.solve_triangular(triangle, right, upper=transposed), columns)
+
+
+def _eigh_on_device(A: DeviceMatrix) -> tuple[np.ndarray, DeviceMatrix]:
+    try:
+        values, vectors = torch.linalg.eigh(A.tensor.double())
+    except torch.linalg.LinAlgError:  # as above
+        found, columns = scipy.linalg.eigh(as_array(A), driver="ev")
+        return found, DeviceMatrix(A.operand(columns).double())
+    return as_array(values), DeviceMatrix(vectors)
 
 
 def check_target_size(y: np.ndarray, where: str) -> None:
@@ -76,16 +99,17 @@ def sum_is_finite(values: np.ndarray) -> bool:
     return bool(np.isfinite(sums).all())
 
 
-def is_symmetric(A: np.ndarray) -> bool:
+def is_symmetric(A: Any) -> bool:
     """Whether a square matrix equals its transpose but for rounding.
 
     >>> is_symmetric(np.eye(2)), is_symmetric(np.array([[0.0, 1.0], [0.0, 1.0]]))
     (True, False)
     """
-    tolerance = 1e3 * float(np.finfo(A.dtype).eps) * max(float(A.max(initial=0)), -float(A.min(initial=0)))
-    tiles = [slice(start, start + _SMALL_TILE) for start in range(0, len(A), _SMALL_TILE)]
+    tolerance = 1e3 * float(np.finfo(A.dtype).eps) * max(float(A.max()), -float(A.min()))
+    side = BLOCK_COLUMNS if isinstance(A, DeviceMatrix) else _SMALL_TILE
+    tiles = [slice(start, start + side) for start in range(0, len(A), side)]
     return all(
-        np.abs(A[rows, columns] - A[columns, rows].T).max() <= tolerance
+        abs(A[rows, columns] - A[columns, rows].T).max() <= tolerance
         for rows, columns in itertools.combinations_with_replacement(tiles, 2)
     )
 
@@ -173,12 +197,12 @@ def polar(X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return largest * norms, scaled / torch.where(norms > 0, norms, 1)
 
 
-def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
+def add_second_moments(total: Any, Z: Any) -> None:
     """``total += Z^T Z`` in the upper triangle; products in the dtype of ``Z`` (m, d), sums in that of ``total``.
 
     Entries below the diagonal are left undefined.
     """
-    if len(total) <= BLOCK_COLUMNS:
+    if len(total) <= BLOCK_COLUMNS or isinstance(Z, DeviceMatrix):
         total += Z.T @ Z  # of which BLAS computes one triangle
         return
 
@@ -192,15 +216,19 @@ def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
         in_threads(add, itertools.combinations_with_replacement(blocks, 2), threads)
 
 
-def add_outers(total: np.ndarray, columns: np.ndarray, signs: Sequence[float]) -> None:
+def add_outers(total: Any, columns: np.ndarray, signs: Sequence[float]) -> None:
     """``total += sum_i signs_i c_i c_i^T`` in the upper triangle, for the columns c_i of an array of shape (d, k)."""
-    signed = columns * signs
+    signed, columns = beside(total, columns * signs), beside(total, columns)
     for start in range(0, len(total), BLOCK_COLUMNS):
         total[start : start + BLOCK_COLUMNS, start:] += signed[start : start + BLOCK_COLUMNS] @ columns[start:].T
 
 
-def mirror_upper(A: np.ndarray) -> None:
+def mirror_upper(A: Any) -> None:
     """Copy the upper triangle of a square matrix to its lower one."""
+    if isinstance(A, DeviceMatrix):
+        above = A.tensor.triu(1).T
+        A.tensor.triu_().add_(above)
+        return
 
     def mirror(start: int) -> None:
         rows, below = slice(start, start + _TILE), slice(start + _TILE, None)

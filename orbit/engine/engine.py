@@ -129,6 +129,11 @@ class Engine(Component):
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
+    def free_bytes(self) -> int:
+        """Bytes that are free on the GPU in use; 0 on a processor."""
+        device = self.torch_device()
+        return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
+
     def device_name(self) -> str:
         """The device in use, for display: ``cpu``, or the name of the GPU."""
         return torch.cuda.get_device_name() if self.torch_device().type == "cuda" else "cpu"
@@ -142,6 +147,13 @@ class Engine(Component):
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
         """``array`` on this engine's device; a copy, so that read-only input is safe."""
         return self.workspace().tensor(array, dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, on_device: bool) -> Any:
+        """Memory for results: a tensor on this engine's device, or an array."""
+        if not on_device:
+            return np.empty(shape, dtype)
+        like = torch.from_numpy(np.empty(0, dtype))
+        return torch.empty(shape, dtype=like.dtype, device=self.torch_device())
 
     def row_batches(self, n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[slice]:
         """Slices of ``n`` rows for work in batches, each within the memory budget and of at most ``at_most`` rows."""

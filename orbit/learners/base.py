@@ -8,13 +8,16 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
+from torch import Tensor
 
 from orbit.core.component import Estimator
+from orbit.core.device_matrix import DeviceMatrix, as_matrix
 from orbit.core.errors import InputError
 from orbit.core.params import check_params
 from orbit.core.parts import Split, validation_parts
@@ -87,6 +90,9 @@ class Learner(Estimator):
         The values to choose from if that parameter is None.
     negligible_score : float
         Differences of scores on the path up to this one do not matter: the largest value is chosen.
+    fits_tensors : bool
+        ``fit`` and ``predict`` also take features as a tensor, float32 or float64: what is as large as they are stays
+        on its device.
     takes_tensors : bool
         ``partial_fit`` also takes features as a tensor on the device of its engine, whose values are not checked.
     auto_lengthscale : str
@@ -99,6 +105,7 @@ class Learner(Estimator):
     takes_points: ClassVar[bool] = False
     needs_norms: ClassVar[bool] = False
     takes_gram: ClassVar[bool] = False
+    fits_tensors: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
     class_weight: ClassWeight = None
@@ -107,6 +114,7 @@ class Learner(Estimator):
     auto_lengthscale: ClassVar[str] = "auto"
     takes_from_kernel: ClassVar[tuple[str, ...]] = ()
 
+    n_features_in_: int
     path_: np.ndarray
     path_scores_: np.ndarray
     path_errors_: np.ndarray | None = None
@@ -155,15 +163,39 @@ class Learner(Estimator):
         of_classes = compute_sample_weight(self.class_weight, y)
         return of_classes if weights is None else of_classes * weights
 
-    def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _validated(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
         """Features and targets of the kind that the learner takes, checked by scikit-learn."""
         numbers = isinstance(self, RegressorMixin)
+        if self.fits_tensors and isinstance(X, Tensor):
+            y = validate_data(self, y=y, reset=reset, multi_output=numbers, y_numeric=numbers)
+            return self._matrix(X, reset, y), y
         return validate_data(self, X, y, reset=reset, dtype=FLOATS, multi_output=numbers, y_numeric=numbers)
 
-    def _points(self, X) -> np.ndarray:
+    def _points(self, X) -> Any:
         """Validated features for a prediction."""
         check_is_fitted(self, "path_")
-        return validate_data(self, unpacked(X)[1], reset=False, dtype=FLOATS)
+        X = unpacked(X)[1]
+        if self.fits_tensors and isinstance(X, Tensor):
+            return self._matrix(X, reset=False)
+        return validate_data(self, X, reset=False, dtype=FLOATS)
+
+    def _matrix(self, X: Tensor, reset: bool, y: np.ndarray | None = None) -> DeviceMatrix:
+        """Features on a device, validated with targets as scikit-learn validates arrays."""
+        X = self._checked_tensor(X, reset, y)
+        if not bool(X.sum().isfinite()) and not bool(X.isfinite().all()):  # a sum may overflow
+            raise ValueError("Input X contains NaN or infinity.")
+        return as_matrix(X)
+
+    def _checked_tensor(self, X: Tensor, reset: bool, y: np.ndarray | None = None) -> Tensor:
+        """Features as a tensor, whose shape and type are checked."""
+        width = None if reset else self.n_features_in_
+        if X.ndim != 2 or X.dtype not in (torch.float32, torch.float64) or X.shape[1] != (width or X.shape[1]):
+            expected = f"a tensor of shape (m, {width or 'd'}), float32 or float64"
+            raise ValueError(f"X: expected {expected}, found {tuple(X.shape)}, {X.dtype}")
+        if y is not None and len(X) != len(y):
+            raise ValueError(f"y: expected as many targets as points, {len(X)}, found {len(y)}")
+        self.n_features_in_ = X.shape[1]
+        return X
 
     def _accepted(self, X) -> tuple[Independent, Any]:
         """The structure of features, as far as the learner uses it, and the features without it.
@@ -206,12 +238,13 @@ class Learner(Estimator):
         return float(vars(self)[f"{self.path_parameter}_"])
 
 
-def linear_predictions(X: np.ndarray, W: np.ndarray, b: np.ndarray | float) -> np.ndarray:
+def linear_predictions(X: Any, W: np.ndarray, b: np.ndarray | float) -> np.ndarray:
     """``X W + b``, the product in the wider precision of both; the sum in that of ``b``, which may be far from zero.
 
     Parameters
     ----------
-    X, W, b : arrays, shapes (n, d), (d, k) or (d,), and (k,) or ()
+    X : array or matrix on a device, shape (n, d)
+    W, b : arrays, shapes (d, k) or (d,), and (k,) or ()
     """
     if X.dtype == np.float32 and W.dtype == np.float64:  # a block of rows at a time
         step = max(1, _CONVERTED // max(1, X.shape[1]))

@@ -208,14 +208,7 @@ class EpochLearner(Learner):
         X = self._accepted(X)[1]
         if not (self.takes_tensors and isinstance(X, Tensor)):
             return self._validated(X, y, reset)
-        y, width = np.asarray(y), None if reset else self.n_features_in_
-        if X.ndim != 2 or X.dtype not in (torch.float32, torch.float64) or X.shape[1] != (width or X.shape[1]):
-            expected = f"a tensor of shape (m, {width or 'd'}), float32 or float64"
-            raise ValueError(f"X: expected {expected}, found {tuple(X.shape)}, {X.dtype}")
-        if len(X) != len(y):
-            raise ValueError(f"y: expected as many targets as points, {len(X)}, found {len(y)}")
-        self.n_features_in_ = X.shape[1]
-        return X, y
+        return self._checked_tensor(X, reset, y := np.asarray(y)), y
 
     def _steps(self, X: Any, Y: np.ndarray) -> None:
         if not self._in_training():

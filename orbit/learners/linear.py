@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
+from orbit.core.device_matrix import as_matrix
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState
@@ -16,7 +17,7 @@ from orbit.learners.targets import Labels, Numbers, check_classes, check_outputs
 from orbit.solvers.moments import Centering
 from orbit.solvers.ridge import RidgeSolver, RidgeStream, Solution
 from orbit.solvers.selection import warn_at_end
-from orbit.solvers.structure import GramStructure
+from orbit.solvers.structure import GramStructure, unpacked
 
 
 class LinearLearner(Learner):
@@ -53,8 +54,9 @@ class LinearLearner(Learner):
     def fit(self, X, y, sample_weight=None, clusters=None):
         """Fit to features ``X``, shape (n, d), targets ``y``, and weights, shape (n,); None: equal.
 
-        ``y`` are class labels, shape (n,), or real targets, shape (n,) or (n, k). With ``clusters``, shape (n,), lambda
-        is chosen by folds of clusters: points of one are left out together.
+        Learners with ``fits_tensors`` take features as a tensor too, also on a GPU, and compute there. ``y`` are class
+        labels, shape (n,), or real targets, shape (n,) or (n, k). With ``clusters``, shape (n,), lambda is chosen by
+        folds of clusters: points of one are left out together.
         """
         self.check()
         structure, X = self._accepted(X)
@@ -136,7 +138,8 @@ class LeastSquaresLearner(LinearLearner):
         A learned output matrix depends on lambda, and needs one for each.
         """
         (structure, X), y = self._accepted(X), np.asarray(y)
-        targets, values = copy.copy(self)._targets_of(y), np.asarray(X_new)
+        X, values = as_matrix(X), as_matrix(unpacked(X_new)[1])
+        targets = copy.copy(self)._targets_of(y)
         Y = targets.encode(y).astype(np.float64, copy=False)
         weights = self._point_weights(sample_weight, X, y)
         for W, b in self._solver().path_solutions(structure, X, Y, weights, path):

@@ -24,6 +24,7 @@ class Ridge(LeastSquaresLearner):
     random_state: RandomState = None
 
     takes_gram = True
+    fits_tensors = True
 
     def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
         """Fit to a stream in many passes, see :meth:`~orbit.solvers.ridge.RidgeSolver.fit_passes`.

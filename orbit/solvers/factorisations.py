@@ -4,13 +4,14 @@ Cholesky."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from scipy.linalg import lapack
 
-from orbit.core.linalg import eigh
+from orbit.core.device_matrix import DeviceMatrix, as_tensor, contiguous, like
+from orbit.core.linalg import eigh, solve_lower
 from orbit.core.threads import in_threads, threads_for
 from orbit.solvers.reflections import add_product, apply_update, panels, reflections
 
@@ -53,9 +54,9 @@ def is_large(size: float) -> bool:
     return size > LARGE
 
 
-def smallest_resolved(A: np.ndarray, scales: np.ndarray) -> float:
+def smallest_resolved(A: Any, scales: np.ndarray) -> float:
     """The smallest lambda that float64 resolves: below it, small eigenvalues of s A + lambda I are rounding errors."""
-    return _ABOVE_ROUNDING * _EPS * float(np.trace(A) * scales.max())
+    return _ABOVE_ROUNDING * _EPS * float(A.trace() * scales.max())
 
 
 class Factorisation(ABC):
@@ -63,7 +64,7 @@ class Factorisation(ABC):
 
     Parameters
     ----------
-    A : float64 array, shape (m, m), which may be overwritten
+    A : float64 array or matrix on a device, shape (m, m), which may be overwritten
     right : float64 array, shape (m, k)
     scales : array s >= 0, shape (k,)
 
@@ -90,11 +91,11 @@ class Factorisation(ABC):
         """Q z for columns in the basis Q, shape (m, k)."""
 
     @abstractmethod
-    def to_basis(self, columns: np.ndarray) -> np.ndarray:
-        """Q^T c for columns c, shape (m, k)."""
+    def to_basis(self, columns: Any) -> Any:
+        """Q^T c for columns c, shape (m, k): where they are, as an array or on a device."""
 
     @abstractmethod
-    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+    def inverse_form(self, in_basis: Any, regularization: float) -> np.ndarray:
         """c^T (A + lambda I)^-1 c, shape (k,), for columns in the basis Q, Q^T c, shape (m, k).
 
         Raises
@@ -109,7 +110,7 @@ class Factorisation(ABC):
 
 
 def factorise(
-    A: np.ndarray,
+    A: Any,
     right: np.ndarray,
     scales: np.ndarray,
     path: np.ndarray,
@@ -126,6 +127,7 @@ def factorise(
     """
     resolved = path[0] > smallest_resolved(A, scales) or len(A) > MAX_EIGEN
     kind = Eigen if eigen or not resolved else cheapest(len(A), len(np.unique(scales)), len(path))
+    kind = Eigen if kind is Tridiagonal and isinstance(A, DeviceMatrix) else kind  # which is LAPACK's
     return Band(A, right, scales, path, float32) if kind is Band else kind(A, right, scales)
 
 
@@ -152,7 +154,7 @@ class Eigen(Factorisation):
     vectors : V, shape (m, m)
     """
 
-    def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray) -> None:
+    def __init__(self, A: Any, right: np.ndarray, scales: np.ndarray) -> None:
         values, self.vectors = eigh(A)
         self.values, self.scales = np.maximum(values, 0.0), scales
         self.right = self.to_basis(right)
@@ -173,11 +175,11 @@ class Eigen(Factorisation):
         """log det (A + lambda I)."""
         return float(np.log(self.values + regularization).sum())
 
-    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+    def to_basis(self, columns: Any) -> Any:
         return self.vectors.T @ columns
 
-    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
-        return (1 / (self.values + regularization)) @ np.square(in_basis)
+    def inverse_form(self, in_basis: Any, regularization: float) -> np.ndarray:
+        return (1 / (self.values + regularization)) @ in_basis**2
 
     def half_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
         """H, shape (m, k), with H^T H = C^T (A + lambda I)^-1 C for columns C in the basis Q, Q^T C."""
@@ -260,18 +262,19 @@ class Band(Factorisation):
 
     def __init__(
         self,
-        A: np.ndarray,
+        A: Any,
         right: np.ndarray,
         scales: np.ndarray,
         path: np.ndarray | None = None,
         float32: bool = False,
     ) -> None:
         self.scales = scales
-        self._A = torch.from_numpy(np.ascontiguousarray(A, dtype=np.float32 if float32 else np.float64))
+        self._A = as_tensor(contiguous(A.astype(np.float32 if float32 else np.float64, copy=False)))
         self._panel = PANEL * _PANELS_FLOAT32 if float32 else PANEL
         self._size = b = WIDE_BLOCK if is_large(len(A)) else BLOCK
         self._blocks = [slice(start, min(start + b, len(A))) for start in range(0, len(A), b)]
-        self._diagonal = torch.zeros(len(self._blocks), b, b, dtype=torch.float64)
+        self._identity = torch.eye(b, dtype=torch.float64, device=self._A.device)
+        self._diagonal = self._zeros(len(self._blocks), b, b)
         self._beside = torch.zeros_like(self._diagonal)
         self._triangles: list[torch.Tensor] = []
         with threads_for(len(A) ** 3):
@@ -293,14 +296,13 @@ class Band(Factorisation):
     def expand(self, z: np.ndarray) -> np.ndarray:
         return self._turn(z, transposed=False)
 
-    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+    def to_basis(self, columns: Any) -> Any:
         return self._turn(columns, transposed=True)
 
-    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+    def inverse_form(self, in_basis: Any, regularization: float) -> np.ndarray:
         b, k = self._size, in_basis.shape[1]
-        rows = self._by_block(in_basis)
-        shift = regularization * torch.eye(b, dtype=torch.float64)
-        form, matrix, y = torch.zeros(k, dtype=torch.float64), self._diagonal[0] + shift, rows[0]
+        rows, shift = self._by_block(in_basis), regularization * self._identity
+        form, matrix, y = self._zeros(k), self._diagonal[0] + shift, rows[0]
         for i, beside in enumerate(self._beside, start=1):
             C, info = torch.linalg.cholesky_ex(matrix)
             if info:
@@ -309,13 +311,17 @@ class Band(Factorisation):
             form += y.square().sum(0)
             if i < len(rows):
                 matrix, y = self._diagonal[i] + shift - E.T @ E, rows[i] - E.T @ y
-        return form.numpy()
+        return form.cpu().numpy()
 
-    def _by_block(self, in_basis: np.ndarray) -> torch.Tensor:
+    def _zeros(self, *shape: int) -> torch.Tensor:
+        return torch.zeros(shape, dtype=torch.float64, device=self._A.device)
+
+    def _by_block(self, in_basis: Any) -> torch.Tensor:
         """Columns (m, k) as blocks of b rows (blocks, b, k), with zeros behind the last."""
-        padding = len(self._blocks) * self._size - len(in_basis)
-        rows = np.pad(in_basis, ((0, padding), (0, 0))) if padding else np.ascontiguousarray(in_basis)
-        return torch.from_numpy(rows).view(-1, self._size, in_basis.shape[1])
+        rows = as_tensor(contiguous(in_basis)).to(self._A.device)
+        if padding := len(self._blocks) * self._size - len(rows):
+            rows = torch.cat([rows, self._zeros(padding, rows.shape[1])])
+        return rows.view(-1, self._size, rows.shape[1])
 
     def _reduce(self) -> None:
         """Compute B; rows of the upper triangle of A right of B then hold the reflections.
@@ -342,14 +348,14 @@ class Band(Factorisation):
             beside.copy_(V)
             self._triangles.append(T)
 
-    def _turn(self, columns: np.ndarray, transposed: bool) -> np.ndarray:
+    def _turn(self, columns: Any, transposed: bool) -> Any:
         """Q^T or Q times columns; Q does not change the first block of coordinates."""
-        turned = torch.from_numpy(np.array(columns))
+        turned = as_tensor(columns.copy(order="K")).to(self._A.device)
         steps = list(zip(self._blocks, self._triangles, strict=False))
         for block, T in steps if transposed else reversed(steps):
             V, part = self._A[block, block.stop :].double(), turned[block.stop :]
             part.addmm_(V.T, (T.T if transposed else T).double() @ (V @ part), alpha=-1)
-        return turned.numpy()
+        return like(turned, columns)
 
     def _solve(self, values: np.ndarray) -> None:
         z = np.repeat(self.right[None], len(values), axis=0) / values[:, None, None]
@@ -370,8 +376,8 @@ class Band(Factorisation):
         n, b, k = len(shifts), self._size, right.shape[1]
         padding = len(self._blocks) * b - len(right)  # zeros of B, whose inverse is 1 / shift
         rows = self._by_block(right)
-        identity, shift = torch.eye(b, dtype=torch.float64), torch.from_numpy(shifts)[:, None, None]
-        factors, definite = [], torch.ones(n, dtype=torch.bool)
+        identity, shift = self._identity, as_tensor(shifts).to(self._A.device)[:, None, None]
+        factors, definite = [], shift[:, 0, 0] > 0
         matrix, y = self._diagonal[0] + shift * identity, rows[0].expand(n, b, k)
         for i, beside in enumerate(self._beside):
             C, info = torch.linalg.cholesky_ex(matrix)
@@ -382,8 +388,8 @@ class Band(Factorisation):
             if i + 1 < len(rows):
                 matrix = torch.baddbmm(self._diagonal[i + 1] + shift * identity, E.mT, E, alpha=-1)
                 y = torch.baddbmm(rows[i + 1].expand(n, b, k), E.mT, y, alpha=-1)
-        z, trace = torch.zeros(n, len(rows), b, k, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
-        S, z_below = torch.zeros_like(matrix), torch.zeros(n, b, k, dtype=torch.float64)
+        z, trace = self._zeros(n, len(rows), b, k), self._zeros(n)
+        S, z_below = torch.zeros_like(matrix), self._zeros(n, b, k)
         while factors:
             E, inverse, y = factors.pop()
             G = inverse.mT @ E
@@ -392,7 +398,7 @@ class Band(Factorisation):
             z[:, len(factors)] = z_below
             trace += S.diagonal(dim1=1, dim2=2).sum(1)
         trace = torch.where(definite, trace, torch.nan) - padding / shift[:, 0, 0]
-        return z.reshape(n, -1, k)[:, : len(right)].numpy(), trace.numpy()
+        return z.reshape(n, -1, k)[:, : len(right)].cpu().numpy(), trace.cpu().numpy()
 
 
 def _indefinite(shift: float) -> np.linalg.LinAlgError:
@@ -409,12 +415,12 @@ class Cholesky(Factorisation):
     solutions then.
     """
 
-    def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray) -> None:
+    def __init__(self, A: Any, right: np.ndarray, scales: np.ndarray) -> None:
         self.scales, self.right = scales, right
-        self._potrf, self._potrs, self._trtrs = lapack.get_lapack_funcs(("potrf", "potrs", "trtrs"), dtype=A.dtype)
         self.diagonal = A.diagonal().copy()
-        self.A = np.ascontiguousarray(A)
-        self._factor = self.A if len(A) > PANEL else np.empty_like(self.A)
+        self.A = contiguous(A)
+        in_place = len(A) > PANEL or isinstance(A, DeviceMatrix)
+        self._factor = self.A if in_place else np.empty_like(self.A)
         self._shift: float | np.ndarray = np.nan
         self._solved: dict[float, np.ndarray] = {}
 
@@ -432,21 +438,21 @@ class Cholesky(Factorisation):
         self._factorise(regularization)
         return 2 * float(np.log(self._factor.diagonal()).sum())
 
-    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+    def to_basis(self, columns: Any) -> Any:
         return columns
 
-    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
-        return np.square(self.half_form(in_basis, regularization)).sum(0)
+    def inverse_form(self, in_basis: Any, regularization: float) -> np.ndarray:
+        return (self.half_form(in_basis, regularization) ** 2).sum(0)
 
-    def half_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+    def half_form(self, in_basis: Any, regularization: float) -> Any:
         """As :meth:`Eigen.half_form`."""
         self._factorise(regularization)
-        return self._trtrs(self._factor.T, in_basis, lower=0, trans=1)[0]
+        return solve_lower(self._factor, in_basis)
 
     def solve_columns(self, columns: np.ndarray, shift: float | np.ndarray) -> np.ndarray:
         """(A + diag(shift))^-1 c for columns c, shape (m, k), in the precision of A; shift is one, or of shape (m,)."""
         self._factorise(shift)
-        return self._potrs(self._factor.T, columns, lower=0)[0]
+        return solve_lower(self._factor, solve_lower(self._factor, columns), transposed=True)
 
     def _solve(self, regularization: float) -> np.ndarray:
         z = self.right / regularization
@@ -464,7 +470,8 @@ class Cholesky(Factorisation):
         else:
             np.copyto(self._factor, self.A)
             np.fill_diagonal(self._factor, self.diagonal + shift)
-            _, failed = self._potrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
+            potrf = lapack.get_lapack_funcs("potrf", dtype=self.A.dtype)
+            _, failed = potrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
         if failed:
             raise _indefinite(float(np.min(shift)))
 
@@ -474,7 +481,8 @@ class Cholesky(Factorisation):
         Nearly all of the work is in matrix products, which stay fast on shared cores;
         LAPACK's own routine waits at a barrier for every panel.
         """
-        A, diagonal = torch.from_numpy(self.A), torch.from_numpy(self.diagonal + shift)
+        A = as_tensor(self.A)
+        diagonal = as_tensor(self.diagonal + shift).to(A.device)
         for start in range(0, len(A), PANEL):
             columns = slice(start, min(start + PANEL, len(A)))
             panel = A[columns, start:].T.clone(memory_format=torch.contiguous_format)

@@ -9,9 +9,12 @@ residual of a point that is left out is alpha_i / C_ii (Cawley and Talbot, "Fast
 sparse least-squares support vector machines", 2004).
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
+from orbit.core.device_matrix import DeviceMatrix, as_tensor, contiguous, zeros
 from orbit.core.errors import InputError
 from orbit.core.memory import process_bytes, size_text
 from orbit.core.threads import in_threads
@@ -31,6 +34,8 @@ _SMALLEST_RESIDUAL = 1e-12
 _TILE_ROWS, _TILE_COLUMNS, _SUMS = 256, 2048, 8
 # Rows and columns of the blocks along the diagonal that factorisations overwrite on both sides of it.
 _BLOCK = 4 * PANEL
+# Rows and columns of a tile on a device, which no cache has to hold.
+_DEVICE_TILE = _BLOCK, 2**14
 
 
 class KernelMatrix(LeastSquares):
@@ -45,7 +50,7 @@ class KernelMatrix(LeastSquares):
     ----------
     operator : Operator
         Independent outputs.
-    K : float32 array, shape (n, n)
+    K : float32 array or matrix on a device, shape (n, n)
         Overwritten by :meth:`factorise` until :meth:`release`, and during :meth:`solve`; a copy is if it cannot be
         written to, and for a path with weights.
     Y : float64 array, shape (n, p)
@@ -62,12 +67,12 @@ class KernelMatrix(LeastSquares):
     gains_by_float64 = False  # K is rounded
 
     def __init__(
-        self, operator: Operator, K: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
+        self, operator: Operator, K: Any, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
     ) -> None:
         self.operator, self.n, self.fit_intercept = operator, len(K), centering == "both"
         w = np.ones(self.n) if weights is None else weights
         self._root = np.sqrt(w)[:, None]
-        self._K = K if K.flags.c_contiguous and K.flags.writeable else np.array(K, order="C")
+        self._K = contiguous(K if isinstance(K, DeviceMatrix) or K.flags.writeable else K.copy())
         self.x_offset = np.zeros(self.n)
         self.y_offset = w @ Y / self.n if centering != "none" else np.zeros(Y.shape[1])
         targets = operator.row_columns(Y - self.y_offset)
@@ -77,7 +82,7 @@ class KernelMatrix(LeastSquares):
         self.scale = float(w @ self._K.diagonal()) / self.n
         self.smallest_resolved = smallest_resolved(self._K, self._scales)
         self.rounding = FLOAT32_ERROR
-        self._along: list[np.ndarray] = []
+        self._along: list[Any] = []
         self._is_kept_below = False
 
     def factorise(self, path: np.ndarray, eigen: bool = False, float32: bool = False) -> None:
@@ -118,7 +123,7 @@ class KernelMatrix(LeastSquares):
         return errors, freedom + self.excess(n or self.n) * self.rounding * self.scale / regularization
 
     def left_out(self, rows, X, Y, weights):
-        of_rows = np.zeros((self.n, len(rows)))
+        of_rows = zeros((self.n, len(rows)), self._K)
         of_rows[rows, np.arange(len(rows))] = 1.0
         in_basis = self.factorisation.to_basis(of_rows)
         form = self._inverse_form(in_basis)
@@ -166,8 +171,8 @@ class KernelMatrix(LeastSquares):
 
     def _check_room(self, regularization: float) -> None:
         """Raise ``InputError`` if a factor in float64, beside K, does not fit in memory."""
-        needed = (self._K.itemsize + 8) * self.n**2
-        if needed > (limit := process_bytes()):
+        needed = (self._K.dtype.itemsize + 8) * self.n**2
+        if needed > (limit := process_bytes() if isinstance(self._K, np.ndarray) else self._K.device_bytes()):
             needs = f"whose factor in float64 takes {size_text(needed)} of memory with the kernel matrix"
             raise _too_small(regularization, f"{needs}, this process can have {size_text(limit)}")
 
@@ -206,7 +211,7 @@ class KernelMatrix(LeastSquares):
         """1^T z for the solution z of the column of ones."""
         return float(self.factorisation.right[:, -1] @ z[:, -1])
 
-    def _form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+    def _form(self, in_basis: Any, regularization: float) -> np.ndarray:
         return self.n * self.factorisation.inverse_form(in_basis, self.n * regularization)
 
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
@@ -220,7 +225,7 @@ class KernelMatrix(LeastSquares):
 class _Factor:
     """A Cholesky factor of K + diag(shifts), in the precision of K, as a preconditioner."""
 
-    def __init__(self, K: np.ndarray, shifts: np.ndarray) -> None:
+    def __init__(self, K: Any, shifts: np.ndarray) -> None:
         self._factor, self._shifts = Cholesky(K, np.empty((len(K), 0)), np.ones(0)), shifts
 
     def apply(self, R: np.ndarray, shifts: np.ndarray | None = None) -> np.ndarray:
@@ -234,23 +239,25 @@ def _too_small(regularization: float, why: str) -> InputError:
     )
 
 
-def _upper_product(K: np.ndarray, along: list[np.ndarray], columns: np.ndarray) -> np.ndarray:
+def _upper_product(K: Any, along: list[Any], columns: np.ndarray) -> np.ndarray:
     """K times columns, shape (n, k), in float64, from the upper triangle of K and the blocks along its diagonal."""
-    Z = torch.from_numpy(np.ascontiguousarray(columns))
-    sums = torch.zeros(_SUMS, *Z.shape, dtype=torch.float64)
+    values = as_tensor(K)
+    Z = as_tensor(contiguous(columns)).to(values.device)
+    sums = torch.zeros(_SUMS, *Z.shape, dtype=torch.float64, device=Z.device)
+    tile_rows, tile_columns = (_TILE_ROWS, _TILE_COLUMNS) if isinstance(K, np.ndarray) else _DEVICE_TILE
 
     def add(which: int) -> None:
         total = sums[which]
         for i in range(which, len(along), _SUMS):
             rows = slice(i * _BLOCK, i * _BLOCK + len(along[i]))
-            total[rows].addmm_(torch.from_numpy(along[i]).double(), Z[rows])
-            for first in range(rows.start, rows.stop, _TILE_ROWS):
-                part = slice(first, min(first + _TILE_ROWS, rows.stop))
-                for start in range(rows.stop, len(K), _TILE_COLUMNS):
-                    after = slice(start, min(start + _TILE_COLUMNS, len(K)))
-                    tile = torch.from_numpy(K[part, after]).double()
+            total[rows].addmm_(as_tensor(along[i]).double(), Z[rows])
+            for first in range(rows.start, rows.stop, tile_rows):
+                part = slice(first, min(first + tile_rows, rows.stop))
+                for start in range(rows.stop, len(K), tile_columns):
+                    after = slice(start, min(start + tile_columns, len(K)))
+                    tile = values[part, after].double()
                     total[part].addmm_(tile, Z[after])
                     total[after].addmm_(tile.T, Z[part])
 
     in_threads(add, range(_SUMS))
-    return sums.sum(0).numpy()
+    return sums.sum(0).cpu().numpy()

@@ -12,9 +12,11 @@ outputs of a constant C decouple in its eigenbasis, so that in each case the pro
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from orbit.core.device_matrix import DeviceMatrix, zeros
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
@@ -63,10 +65,10 @@ class LeastSquares(ABC):
     gains_by_float64 = True
     hidden: np.ndarray
 
-    def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:
+    def _set_system(self, A: Any, right: np.ndarray, power: np.ndarray) -> None:
         self._A, self._right, self._power, self.size = A, right, power, len(A)
         self.hidden = EPS * power
-        self.scale = float(np.trace(A) * self.operator.scales.max())
+        self.scale = float(A.trace() * self.operator.scales.max())
         self.smallest_resolved = smallest_resolved(A, self.operator.scales)
 
     def factorise(self, path: np.ndarray, eigen: bool = False, float32: bool = False) -> None:
@@ -111,7 +113,7 @@ class LeastSquares(ABC):
 
     @abstractmethod
     def left_out(
-        self, rows: np.ndarray, X: np.ndarray, Y: np.ndarray, weights: np.ndarray
+        self, rows: np.ndarray, X: Any, Y: np.ndarray, weights: np.ndarray
     ) -> Callable[[float], tuple[np.ndarray, np.ndarray]]:
         """A function of lambda: residuals of some rows, and what their leverages leave of 1, for independent outputs.
 
@@ -128,7 +130,7 @@ class LeastSquares(ABC):
             To residuals times the roots of the weights, shape (r, p), and 1 - leverage, shape (r,).
         """
 
-    def _inverse_form(self, in_basis: np.ndarray) -> Callable[[float], np.ndarray]:
+    def _inverse_form(self, in_basis: Any) -> Callable[[float], np.ndarray]:
         """c^T (A + lambda I)^-1 c of columns in the basis as a function of lambda: at once for all of the path."""
         found = dict[float, np.ndarray]()
 
@@ -140,7 +142,7 @@ class LeastSquares(ABC):
         in_threads(compute, [float(value) for value in self.path])
         return lambda value: found[value] if value in found else self._form(in_basis, value)
 
-    def _form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+    def _form(self, in_basis: Any, regularization: float) -> np.ndarray:
         return self.factorisation.inverse_form(in_basis, regularization)
 
     @abstractmethod
@@ -212,13 +214,11 @@ class RefinedPrimal(Primal):
     Parameters
     ----------
     operator, system : as for :class:`Primal`
-    X, Y : float32 features, shape (n, F), and float64 targets, shape (n, p)
+    X, Y : float32 features, shape (n, F), an array or on a device, and float64 targets, shape (n, p)
     weights : array with a mean of one, shape (n,), or None
     """
 
-    def __init__(
-        self, operator: Operator, system: System, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
-    ) -> None:
+    def __init__(self, operator: Operator, system: System, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(operator, system)
         self._rows = X, Y, weights
 
@@ -258,7 +258,7 @@ class Dual(LeastSquares):
     Parameters
     ----------
     operator : Operator
-    X, Y : features, shape (n, F), and float64 targets, shape (n, p)
+    X, Y : features, shape (n, F), an array or on a device, and float64 targets, shape (n, p)
     weights : array with a mean of one, shape (n,), or None
     centering : see :data:`~orbit.solvers.moments.Centering`
     precise : bool
@@ -268,7 +268,7 @@ class Dual(LeastSquares):
     def __init__(
         self,
         operator: Operator,
-        X: np.ndarray,
+        X: Any,
         Y: np.ndarray,
         weights: np.ndarray | None,
         centering: Centering,
@@ -281,12 +281,14 @@ class Dual(LeastSquares):
         targets = operator.row_columns(self._rows.Y)
         self._set_system(self._gram(), targets, np.square(targets).sum(0) / self.n)
 
-    def _gram(self) -> np.ndarray:
-        shared = None if isinstance(self.operator, Blocks) else products.in_use()
+    def _gram(self) -> Any:
+        shared = (
+            None if isinstance(self.operator, Blocks) or isinstance(self._rows.X, DeviceMatrix) else products.in_use()
+        )
         found = None if shared is None else shared.of(self._rows.X, self._rows.dtype, self._rows.is_centred)
         if found is not None:
             return self._rows.centred_products(found) / self.n
-        K = np.zeros((self.operator.n_rows(self.n),) * 2)
+        K = zeros((self.operator.n_rows(self.n),) * 2, self._rows.X)
         for columns, rows in self._rows.tiles():
             if isinstance(self.operator, Blocks):
                 rows = self.operator.part(columns).dense(rows)
@@ -305,7 +307,7 @@ class Dual(LeastSquares):
         return np.square(regularization * z).sum(0) / self.n  # the residual is lambda times the dual solution
 
     def left_out(self, rows, X, Y, weights):
-        of_rows = np.zeros((self.n, len(rows)))
+        of_rows = zeros((self.n, len(rows)), X)
         of_rows[rows, np.arange(len(rows))] = 1.0
         in_basis = self.factorisation.to_basis(of_rows)
         form, of_intercept = self._inverse_form(in_basis), self.fit_intercept * weights[rows] / self.n
@@ -323,17 +325,17 @@ class Gram(Dual):
     Parameters
     ----------
     operator : Operator
-    K : array, shape (n, n)
+    K : array or matrix on a device, shape (n, n)
     Y, weights, centering : as for :class:`Dual`
     """
 
     def __init__(
-        self, operator: Operator, K: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
+        self, operator: Operator, K: Any, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
     ) -> None:
         self.operator, self.n, self.fit_intercept = operator, len(K), centering == "both"
         rows = CentredRows(K, Y, weights, centering)
         self.x_offset, self.y_offset, self._root = rows.x_offset, rows.y_offset, rows.root
-        targets, A = operator.row_columns(rows.Y), rows.centred_products(np.array(K, dtype=np.float64))
+        targets, A = operator.row_columns(rows.Y), rows.centred_products(K.astype(np.float64))
         A /= self.n
         self._set_system(A, targets, np.square(targets).sum(0) / self.n)
 

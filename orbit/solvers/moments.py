@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from orbit.core.device_matrix import DeviceMatrix, zeros
 from orbit.core.distributed import all_reduce, broadcast
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_outers, add_second_moments, mirror_upper, rows_with_covariance
@@ -35,14 +36,14 @@ class System:
     Attributes
     ----------
     n : number of rows
-    A, cross, power : X^T X / n, shape (F, F), X^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p)
+    A, cross, power : X^T X / n, shape (F, F), where X is, X^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p)
     x_offset, y_offset : the centre, shapes (F,) and (p,)
     fit_intercept : whether the intercept is a free parameter
     rounding : rounding error of the moments, as a share of the mean squares
     """
 
     n: int
-    A: np.ndarray
+    A: Any
     cross: np.ndarray
     power: np.ndarray
     x_offset: np.ndarray
@@ -52,7 +53,7 @@ class System:
 
     @classmethod
     def from_rows(
-        cls, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering, precise: bool
+        cls, X: Any, Y: np.ndarray, weights: np.ndarray | None, centering: Centering, precise: bool
     ) -> System:
         """The moments of features, shape (n, F), float64 targets, shape (n, p), and weights, shape (n,)."""
         moments = Moments(precise)
@@ -67,7 +68,7 @@ class CentredRows:
 
     Parameters
     ----------
-    X, Y : features, shape (n, F), and float64 targets, shape (n, p)
+    X, Y : features, shape (n, F), an array or on a device, and float64 targets, shape (n, p)
     weights : array with a mean of one, shape (n,), or None
     centering : see :data:`Centering`
     precise : bool
@@ -82,7 +83,7 @@ class CentredRows:
     """
 
     def __init__(
-        self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering, precise: bool = True
+        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, centering: Centering, precise: bool = True
     ) -> None:
         n, self.X = len(X), X
         w = np.ones(n) if weights is None else weights
@@ -93,9 +94,11 @@ class CentredRows:
         self.root = np.sqrt(w)[:, None]
         self.Y = (Y - self.y_offset) * self.root
 
-    def scaled(self, columns: slice = slice(None), out: np.ndarray | None = None) -> np.ndarray:
+    def scaled(self, columns: slice = slice(None), out: np.ndarray | None = None) -> Any:
         """Centred and weighted features in the given columns, shape (n, columns); ``out`` is an array for them."""
         part, offset, root = self.X[:, columns], self.x_offset[columns].astype(self.dtype), self.root.astype(self.dtype)
+        if isinstance(part, DeviceMatrix):
+            return (part.astype(self.dtype, copy=False) - offset) * root
         scaled, weighted = np.empty(part.shape, self.dtype) if out is None else out, bool((root != 1).any())
 
         def fill(start: int) -> None:
@@ -107,7 +110,7 @@ class CentredRows:
         in_threads(fill, range(0, len(part), _FILLED_ROWS))
         return scaled
 
-    def centred_products(self, products: np.ndarray) -> np.ndarray:
+    def centred_products(self, products: Any) -> Any:
         """Inner products of the centred and weighted rows, in place, from those of the rows, shape (n, n).
 
         If features are centred, the products may be those of the rows less any one vector.
@@ -121,9 +124,13 @@ class CentredRows:
         products *= self.root.T
         return products
 
-    def tiles(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def tiles(self) -> Iterator[tuple[slice, Any]]:
         """Slices that cover all columns, each with its centred and weighted features, which the next ones overwrite."""
         d = self.X.shape[1]
+        if isinstance(self.X, DeviceMatrix):
+            for start in range(0, d, BLOCK_ROWS):
+                yield (columns := slice(start, start + BLOCK_ROWS)), self.scaled(columns)
+            return
         buffer = np.empty(len(self.X) * min(d, BLOCK_ROWS), self.dtype)  # for all tiles, so that pages are mapped once
         for start in range(0, d, BLOCK_ROWS):
             columns = slice(start, min(start + BLOCK_ROWS, d))
@@ -161,9 +168,9 @@ class Moments:
         self.precise, self.shared = precise, shared
         self.n = 0
         self.weight = 0.0
-        self._sums: tuple[np.ndarray, ...] | None = None
+        self._sums: tuple[Any, ...] | None = None
 
-    def add(self, X: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
+    def add(self, X: Any, Y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
         """Add a batch: ``X``, shape (m, d); ``Y``, shape (m, k), float64; weights, shape (m,)."""
         if self._sums is None:
             self._begin(X, Y)
@@ -222,17 +229,17 @@ class Moments:
         mean = self._sums[4] / self.weight
         return rows_with_covariance(self._sums[2] / self.weight - np.outer(mean, mean))
 
-    def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
+    def _begin(self, X: Any, Y: np.ndarray) -> None:
         d, k = X.shape[1], Y.shape[1]
         # rounded to the precision of the products
         self.x_shift, self.y_shift = X.mean(0, dtype=np.float64).astype(X.dtype).astype(np.float64), Y.mean(0)
         if self.shared:
             self.x_shift, self.y_shift = broadcast(self.x_shift), broadcast(self.y_shift)
         self.rounding = EPS if self.precise or X.dtype == np.float64 else FLOAT32_ERROR
-        self._sums = np.zeros((d, d)), np.zeros((d, k)), np.zeros((k, k)), np.zeros(d), np.zeros(k)
+        self._sums = zeros((d, d), X), np.zeros((d, k)), np.zeros((k, k)), np.zeros(d), np.zeros(k)
 
 
-def _mean(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def _mean(X: Any, weights: np.ndarray | None) -> np.ndarray:
     if weights is None:
         return X.mean(0, dtype=np.float64)
     starts = range(0, len(X), BLOCK_ROWS)

@@ -18,7 +18,7 @@ def reflections(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
         V = reflected.T.contiguous()
         V[:, : len(rows)].triu_(1).diagonal().fill_(1.0)
         # T^-1 is the upper triangle of V^T V with 1 / tau on the diagonal; written for tau = 0 too
-        identity = torch.eye(len(rows), dtype=rows.dtype)
+        identity = torch.eye(len(rows), dtype=rows.dtype, device=rows.device)
         inverse = torch.linalg.solve_triangular((V @ V.T).triu(1) * tau + identity, identity, upper=True)
         return V, tau[:, None] * inverse, triangle
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from orbit.core.device_matrix import DeviceMatrix
 from orbit.core.threads import in_threads
 
 # Rows and columns that a thread projects at once, in float64: a tile that fits the cache.
@@ -54,7 +56,7 @@ class Repeats:
         return len(self.weights)
 
     @classmethod
-    def find(cls, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> Repeats:
+    def find(cls, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> Repeats:
         """The groups for features, shape (n, F), targets, shape (n, p), and weights with a mean of one, shape (n,)."""
         groups = equal_rows(X)
         if groups.max() + 1 == len(X):
@@ -74,12 +76,12 @@ class Repeats:
         return cls(np.arange(len(Y)), w, Y, np.zeros((Y.shape[1],) * 2))
 
 
-def equal_rows(X: np.ndarray) -> np.ndarray:
+def equal_rows(X: Any) -> np.ndarray:
     """The group of each row, shape (n,), numbered from 0: rows are in one group if they are equal but for rounding.
 
     Parameters
     ----------
-    X : array, shape (n, d)
+    X : array or matrix on a device, shape (n, d)
 
     Examples
     --------
@@ -105,9 +107,12 @@ def equal_rows(X: np.ndarray) -> np.ndarray:
     return connected_components(graph, directed=False)[1]
 
 
-def _projections(X: np.ndarray) -> np.ndarray:
+def _projections(X: Any) -> np.ndarray:
     """The rows' products with random directions, shape (n, _PROJECTIONS), in float64."""
     directions = torch.from_numpy(np.random.default_rng(0).standard_normal((X.shape[1], _PROJECTIONS)))
+    if isinstance(X, DeviceMatrix):
+        starts = range(0, len(X), _TILE_COLUMNS)
+        return np.concatenate([X[start : start + _TILE_COLUMNS] @ directions.numpy() for start in starts])
     seen = np.zeros((len(X), _PROJECTIONS))
 
     def project(start: int) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class RidgeSolver:
     def fit(
         self,
         structure: Independent,
-        X: np.ndarray,
+        X: Any,
         Y: np.ndarray,
         weights: np.ndarray | None = None,
         labels: np.ndarray | None = None,
@@ -78,8 +79,9 @@ class RidgeSolver:
     ) -> Solution:
         """Choose lambda and solve, for points, shapes (n, F) and (n, k), with weights >= 0, shape (n,).
 
-        ``labels``, shape (n,), are the class labels of a classifier, whose score of a part that is held out is the
-        accuracy by ``decide``. With ``clusters``, shape (n,), lambda is chosen by folds of them.
+        Features may be a :class:`~orbit.core.device_matrix.DeviceMatrix`: what is as large as they are stays on its
+        device. ``labels``, shape (n,), are the class labels of a classifier, whose score of a part that is held out is
+        the accuracy by ``decide``. With ``clusters``, shape (n,), lambda is chosen by folds of them.
         """
         kept, rows = positive(weights), WeightedRows.of(structure, X, Y, weights)
         labels, clusters = (None if each is None else each[kept] for each in (labels, clusters))
@@ -88,7 +90,7 @@ class RidgeSolver:
             return _solution(choice, structure, kept)
 
     def path_solutions(
-        self, structure: Independent, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, path: np.ndarray
+        self, structure: Independent, X: Any, Y: np.ndarray, weights: np.ndarray | None, path: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """W and b for each lambda of ``path``, from one factorisation; with a learned output matrix from one each."""
         rows, kept = WeightedRows.of(structure, X, Y, weights), positive(weights)
@@ -208,7 +210,7 @@ class RidgeStream:
         self.moments = Moments(not self.float32, shared=True)
         self.sample = RowSample(SAMPLED_ROWS, first_row) if self.criterion == "loo" and len(solver.path) > 1 else None
 
-    def add(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> None:
+    def add(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> None:
         """Take in a batch: features and targets of points, shapes (m, F) and (m, k), and weights, shape (m,)."""
         X, Y = self.structure.rows(X, Y)
         if weights is not None:

@@ -1,8 +1,11 @@
 """Rows of a stream drawn at random, of which the leave-one-out error is computed."""
 
+from typing import Any
+
 import numpy as np
 
 from orbit.core import distributed
+from orbit.core.device_matrix import as_array
 
 
 class RowSample:
@@ -32,7 +35,7 @@ class RowSample:
         self._keys = np.full(size, np.inf)  # of a place without a row
         self._arrays: list[np.ndarray] = []
 
-    def add(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
+    def add(self, X: Any, Y: np.ndarray, weights: np.ndarray) -> None:
         """Take in a batch: features, shape (m, d), targets, shape (m, k), and weights, shape (m,)."""
         batch = X, Y, weights
         if not self._arrays:
@@ -44,7 +47,7 @@ class RowSample:
         free, new = np.flatnonzero(~stays), smallest[smallest >= len(stays)] - len(stays)
         self._keys[free] = keys[new]
         for kept, one in zip(self._arrays, batch, strict=True):
-            kept[free] = one[new]
+            kept[free] = as_array(one[new])
 
     def gather(self) -> None:
         """In each process of a distributed job: the sample of the rows of all processes."""

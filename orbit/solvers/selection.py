@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -227,7 +227,7 @@ def warn_at_end(
 
 def leave_one_out(
     problem: LeastSquares,
-    X: np.ndarray,
+    X: Any,
     Y: np.ndarray,
     weights: np.ndarray | None,
     repeats: Repeats | None = None,
@@ -281,7 +281,7 @@ def leave_one_out(
 
 def held_out(
     problem: LeastSquares,
-    X: np.ndarray,
+    X: Any,
     Y: np.ndarray,
     weights: np.ndarray | None,
     decide: Callable[[np.ndarray], np.ndarray] | None = None,

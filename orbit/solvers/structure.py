@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -212,7 +213,7 @@ class Independent:
     learns_output: bool = False
     has_intercept: bool = True
 
-    def rows(self, X: np.ndarray, Y: np.ndarray, kept: slice | np.ndarray = slice(None)) -> tuple[np.ndarray, ...]:
+    def rows(self, X: Any, Y: np.ndarray, kept: slice | np.ndarray = slice(None)) -> tuple[Any, np.ndarray]:
         """Features and targets, shapes (n, F) and (n, p), of the least-squares problem of the points ``kept``."""
         return X[kept], Y[kept]
 
@@ -337,7 +338,7 @@ class GramStructure(Independent):
     n: int
     has_prior: bool
 
-    def gram(self, K: np.ndarray) -> np.ndarray:
+    def gram(self, K: Any) -> Any:
         """The kernel matrix of the training points.
 
         Raises
@@ -376,11 +377,11 @@ class StructuredFeatures(NDArrayOperatorsMixin):
 
     Attributes
     ----------
-    values : array, shape (n, F)
+    values : array or tensor, shape (n, F)
     structure : Structure or GramStructure
     """
 
-    def __init__(self, values: np.ndarray, structure: Structure | GramStructure) -> None:
+    def __init__(self, values: Any, structure: Structure | GramStructure) -> None:
         self.values, self.structure = values, structure
 
     def __len__(self) -> int:
@@ -424,8 +425,8 @@ def structure_of(features) -> Structure | None:
     return structure if isinstance(structure, Structure) else None
 
 
-def unpacked(features) -> tuple[Structure | GramStructure | None, np.ndarray]:
-    """The structure and the values of features; None for an array, whose outputs are independent."""
+def unpacked(features) -> tuple[Structure | GramStructure | None, Any]:
+    """The structure and the values of features; None for an array or tensor, whose outputs are independent."""
     if isinstance(features, StructuredFeatures):
         return features.structure, features.values
     return None, features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,17 +26,17 @@ class WeightedRows:
     Attributes
     ----------
     structure : Independent, Structure or GramStructure
-    X, Y : features and float64 targets, shapes (n, F) and (n, k)
+    X, Y : features, an array or on a device, and float64 targets, shapes (n, F) and (n, k)
     weights : array with a mean of one, shape (n,), or None
     """
 
     structure: Independent
-    X: np.ndarray
+    X: Any
     Y: np.ndarray
     weights: np.ndarray | None
 
     @classmethod
-    def of(cls, structure: Independent, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> WeightedRows:
+    def of(cls, structure: Independent, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> WeightedRows:
         """Those of points, shapes (n, F) and (n, k), with weights >= 0, shape (n,)."""
         kept = positive(weights)
         X, Y = structure.rows(X, Y, kept)

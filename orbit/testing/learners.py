@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
@@ -36,7 +37,7 @@ class LearnerContract(ComponentContract):
         takes_seed = "random_state" in parameters(type(self.create()))
         return self.create(**({"random_state": seed} if takes_seed else {}), **params)
 
-    def scores(self, fitted, X: np.ndarray) -> np.ndarray:
+    def scores(self, fitted, X: Any) -> np.ndarray:
         method = ("decision_function", "predict_proba", "predict")
         return next(getattr(fitted, name) for name in method if hasattr(fitted, name))(X)
 
@@ -68,6 +69,21 @@ class LearnerContract(ComponentContract):
         single_X = X.astype(np.float32)
         double, single = self.seeded(0).fit(X, y), self.seeded(0).fit(single_X, y)
         np.testing.assert_allclose(single.predict(single_X), double.predict(X), atol=self.float32_error)
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("n_more", [0, 194], ids=["n > d", "n < d"])
+    def test_tensors_are_fitted_as_arrays(self, rng, dtype, n_more):
+        if not self.create().fits_tensors:
+            pytest.skip("takes no tensors")
+        X, y = self.problem(rng)
+        X = np.hstack([X, 0.1 * rng.standard_normal((len(X), n_more))]).astype(dtype)
+        tensor, atol = torch.from_numpy(X), 1e-10 if dtype is np.float64 else self.float32_error
+        for params in (self.fixed, {}):
+            for weights in ({}, {"sample_weight": rng.random(len(X))}):
+                expected, found = (self.seeded(0, **params).fit(each, y, **weights) for each in (X, tensor))
+                scores = self.scores(found, tensor)
+                assert type(scores) is np.ndarray
+                np.testing.assert_allclose(scores, self.scores(expected, X), atol=atol)
 
     def test_sample_weights_are_relative_and_zero_drops_a_point(self, rng):
         if not has_fit_parameter(self.create(), "sample_weight"):

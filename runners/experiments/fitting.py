@@ -26,6 +26,7 @@ from runners.experiments.pipeline import (
     pipeline,
     predict,
     represented,
+    stays_on_device,
     targets,
     transformed,
     weights,
@@ -160,7 +161,7 @@ Examined = tuple[dict[str, float], dict[str, float], str | None]
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> Examined:
     """Fit second layer and learner to the features of all points."""
     with clock.stage("features"):
-        psi = transform(model["features"], X)
+        psi = transform(model["features"], X, stays_on_device(model, X))
     with clock.stage("hyper"):
         psi = model["hyper"].fit_transform(psi, **targets(data))
     with clock.stage("learner"):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from orbit.approx import FeatureMap
+from orbit.approx import FeatureMap, LinearLayer
 from orbit.core.errors import InputError
 from orbit.data import Dataset
 from orbit.data.rows import Rows
@@ -21,6 +21,9 @@ from orbit.learners.streaming import row_batches
 from runners.config.checks import learner_classes
 from runners.config.plan import Plan
 from runners.job.features import transform
+
+# The room on a GPU that a fit needs, as a multiple of features and solver: what libraries take beside them.
+_ROOM = 1.5
 
 
 def pipeline(plan: Plan, task: str) -> Pipeline:
@@ -41,24 +44,44 @@ def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
     return engine.cast(X)
 
 
-def transformed(model: Pipeline, X: Any) -> Any:
+def transformed(model: Pipeline, X: Any, on_device: bool = False) -> Any:
     """What the learner of a fitted model takes; features are from the store in use, if it has them."""
     for _, step in model.steps[:-1]:
-        X = transform(step, X) if isinstance(step, FeatureMap) else step.transform(X)
+        X = transform(step, X, on_device) if isinstance(step, FeatureMap) else step.transform(X)
     return X
+
+
+def stays_on_device(model: Pipeline, X: Any) -> bool:
+    """Whether features of points stay on a GPU with room for them, where the learner computes, and nothing is between.
+
+    The one place that says for which runs they do.
+    """
+    features, hyper, learner = model["features"], model["hyper"], model["learner"]
+    if features.operator_valued or not learner.fits_tensors or not isinstance(hyper, LinearLayer):
+        return False
+    (n, columns), engine = (len(X), len(features.get_feature_names_out())), features.engine_
+    dtype = features.features_dtype(n, engine.result_dtype(X))
+    in_place = features.gives_gram and dtype == np.float32
+    solver = 0 if in_place else learner.fit_bytes(n, columns)
+    return _ROOM * (n * columns * dtype.itemsize + solver) <= engine.free_bytes()
 
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
     """Predict one batch of rows at a time, so that the features of all rows are never in memory together."""
-    return np.concatenate([model[-1].predict(transformed(model, X[rows])) for rows in _batches(model, X, engine)])
+    return np.concatenate([model[-1].predict(psi) for psi in _features(model, X, engine)])
 
 
 def all_answers(model: Pipeline, X: Any, engine: Engine) -> dict[str, np.ndarray]:
     """All that the learner says of points, see :func:`~orbit.learners.answers.answers`, one batch of rows at a time."""
-    found = list[dict[str, np.ndarray]]()
-    for rows in _batches(model, X, engine):
-        found.append(answers(model[-1], transformed(model, X[rows])))
+    found = [answers(model[-1], psi) for psi in _features(model, X, engine)]
     return {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
+
+
+def _features(model: Pipeline, X: Any, engine: Engine) -> Iterator[Any]:
+    """The features of each batch of rows."""
+    for rows in _batches(model, X, engine):
+        points = X[rows]
+        yield transformed(model, points, stays_on_device(model, points))
 
 
 def _batches(model: Pipeline, X: Any, engine: Engine) -> Iterator[slice | np.ndarray]:

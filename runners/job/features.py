@@ -77,10 +77,13 @@ def fit(features: FeatureMap, X: np.ndarray, y: Any = None, clusters: np.ndarray
     features.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
 
 
-def transform(features: FeatureMap, X: np.ndarray) -> Any:
-    """``features.transform(X)``; from the store in use, if any map that is fitted to the same content has them."""
+def transform(features: FeatureMap, X: np.ndarray, on_device: bool = False) -> Any:
+    """``features.transform(X)``; from the store in use, if any map that is fitted to the same content has them.
+
+    With ``on_device``, those that are not from a store are on the device of the map.
+    """
     if _store.get() is None or not isinstance(X, np.ndarray) or X.dtype == object:
-        return features.transform(X)
+        return features.transform_on_device(X) if on_device else features.transform(X)
     X = X.astype(features.engine_.result_dtype(X), copy=False)
     if (part := features.part_of()) and takes(len(X) * part[0].n_columns(*X.shape[:2]) * X.itemsize):
         whole, factor = part

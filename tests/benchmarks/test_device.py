@@ -29,7 +29,24 @@ def test_the_second_of_two_runs_is_measured(tmp_path, monkeypatch):
     np.savez(tmp_path / "cifar10" / "cifar10.npz", **arrays, **parts)
     file, fit = tmp_path / "device.json", ["dataset=cifar10", "dataset.n_train=40", "dataset.n_test=20", "encoder=none"]
     monkeypatch.setattr(device, "RUNS", {"tiny": [*fit, "approx=rf", "approx.n_components=8", "group=identity"]})
-    device.main([str(tmp_path), "--device", "cpu", "--only", "tiny", "--side", "64", "--out", str(file), "seed=1"])
+    device.main(
+        [
+            str(tmp_path),
+            "--device",
+            "cpu",
+            "--only",
+            "tiny",
+            "--side",
+            "64",
+            "--points",
+            "40",
+            "--out",
+            str(file),
+            "seed=1",
+        ]
+    )
     found = json.loads(file.read_text())
     assert found["peak"]["flop_per_s"] > 0
+    assert len(found["ridge"]) == 6
+    assert min(found["ridge"].values()) > 0
     assert found["tiny"]["metrics"]["time/total_s"] < found["tiny"]["seconds"]

@@ -1,0 +1,49 @@
+"""Runs whose features stay on the device, here the processor, are those whose features are copied."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from command_line import composed
+
+from orbit.approx.base import FeatureMap
+from orbit.engine import Engine
+from orbit.learners.linear import LinearLearner
+from orbit.solvers.structure import unpacked
+from runners.config.plan import plan
+from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
+
+RUNS = {
+    "rf": ["approx=rf"],
+    "nystrom": ["approx=nystrom", "learner.regularization=1e-4"],
+    "exact": ["approx=exact"],
+    "exact, float64": ["approx=exact", "engine.dtype=float64", "group=identity"],
+    "coordinates": ["approx=exact", "approx.precomputed=false"],
+    "encoder": ["approx=exact", "encoder=pca"],
+    "krr": ["dataset=vector_field", "group=identity", "approx=exact", "learner=krr"],
+}
+
+
+def fitted(*settings):
+    made = plan(composed(*settings))
+    return fit_and_score(made, made.load(), Stopwatch())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_features_of_a_run_stay_on_the_device(name, monkeypatch):
+    data = [] if name == "krr" else ["dataset=digits", "orbit.size=4"]
+    settings = *data, "dataset.n_train=200", "dataset.n_test=100", *RUNS[name], "engine.progress=false"
+    expected, taken = fitted(*settings), []
+    monkeypatch.setattr(Engine, "free_bytes", lambda self: 2**30)
+    monkeypatch.setattr(FeatureMap, "transform", None)
+    fit, scores = LinearLearner.fit, LinearLearner._scores
+    monkeypatch.setattr(LinearLearner, "fit", lambda self, X, *rest: taken.append(X) or fit(self, X, *rest))
+    monkeypatch.setattr(LinearLearner, "_scores", lambda self, X: taken.append(X) or scores(self, X))
+    found = fitted(*settings)
+    assert len(taken) >= 3, "of training points twice, and of test points"
+    for features in taken:
+        assert isinstance(unpacked(features)[1], torch.Tensor)
+    equal = np.testing.assert_allclose if name == "krr" else np.testing.assert_array_equal
+    equal(found.predicted, expected.predicted)
