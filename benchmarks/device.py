@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--device: expected a device of this machine, found cuda and no GPU")
     shared = [f"dataset.root={options.root}", f"engine.device={options.device}", *options.settings]
     found: dict[str, Any] = {"hardware": hardware(), "peak": peak(torch.device(options.device), options.side)}
-    found["ridge"] = fits(torch.device(options.device), options.points)
+    found["ridge"] = fits(options.device, options.points)
     for name in options.only:
         found[name] = measured([*RUNS[name], *shared], options.device)
         print(name, json.dumps(found[name]), flush=True)
@@ -108,9 +108,9 @@ def peak(device: torch.device, side: int) -> dict[str, float]:
     return {"flop_per_s": 2 * side**3 / product, "bytes_per_s": 2 * A.nbytes / copy}
 
 
-def fits(device: torch.device, n: int) -> dict[str, float]:
+def fits(device: Literal["cpu", "cuda"], n: int) -> dict[str, float]:
     """Seconds of features and a fit to them, by where they are and how many values of lambda there are."""
-    rng, engine = np.random.default_rng(0), Engine(device=device.type)
+    rng, engine = np.random.default_rng(0), Engine(device=device)
     X = rng.standard_normal((n, 64)).astype(np.float32)
     y = X[:, :10].argmax(1)
     columns = RandomFourier(Gaussian(8.0), n_components=_COLUMNS // 2, engine=engine, random_state=0).fit(X)
@@ -124,7 +124,7 @@ def fits(device: torch.device, n: int) -> dict[str, float]:
     for name, transform in features.items():
         for path, values in (("one value", 1e-5), ("path", _PATH)):
             fit = partial(_fit, transform, X, y, values)
-            found[f"{name}, {path}"] = _seconds(fit, device, rounds=2)
+            found[f"{name}, {path}"] = _seconds(fit, torch.device(device), rounds=2)
     return found
 
 

@@ -130,9 +130,12 @@ class Engine(Component):
         return torch.device(self.device)
 
     def free_bytes(self) -> int:
-        """Bytes that are free on the GPU in use; 0 on a processor."""
+        """Bytes that are free on the GPU in use, those that torch keeps for later among them; 0 on a processor."""
         device = self.torch_device()
-        return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
+        if device.type == "cpu":
+            return 0
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + kept
 
     def device_name(self) -> str:
         """The device in use, for display: ``cpu``, or the name of the GPU."""
