@@ -115,7 +115,7 @@ def _store_schemas(store, classes: frozenset[type], *folders: Path) -> None:
 
 
 @pytest.fixture
-def run_with_figures(monkeypatch, tmp_path, capsys):
+def run_with_figures(monkeypatch, tmp_path, capsys, new_database):
     """The command line in this process, as a Program."""
     # here, so that tests of the library alone do not import Hydra and MLflow
     from hydra.core.hydra_config import HydraConfig
@@ -131,6 +131,7 @@ def run_with_figures(monkeypatch, tmp_path, capsys):
         _store_schemas(register_schemas, classes, *folders)
 
     monkeypatch.setattr(runners.app.cli, "register_schemas", register_once)
+    monkeypatch.setattr("runners.tracking.mlflow._create_database", new_database)
     # Hydra composes each configuration once more to read hydra.mode, which the tests give by -m only
     monkeypatch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *args, **kwargs: None)
     monkeypatch.chdir(tmp_path)
@@ -208,17 +209,23 @@ def install(monkeypatch, tmp_path) -> Iterator[Callable[..., Path]]:
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory) -> Path:
-    """An MLflow database without runs; creating its tables takes seconds."""
-    from runners.tracking.mlflow import Tracker
+def new_database(tmp_path_factory) -> Callable[[Path], None]:
+    """Puts an MLflow database without runs at a path; creating the tables takes seconds, so that it is done once."""
+    from runners.tracking import mlflow
 
-    folder = tmp_path_factory.mktemp("database")
-    Tracker(folder, None, "other").open()
-    return folder / "mlflow.db"
+    create, empty = mlflow._create_database, tmp_path_factory.mktemp("database") / "mlflow.db"
+
+    def copied(file: Path) -> None:
+        if not empty.exists():
+            create(empty)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(empty, file)
+
+    return copied
 
 
 @pytest.fixture
-def database(empty_database, tmp_path) -> Path:
-    """A copy of the empty database in the outputs of ``run``."""
-    (tmp_path / "out").mkdir()
-    return Path(shutil.copy(empty_database, tmp_path / "out"))
+def database(new_database, tmp_path) -> Path:
+    """A database in the outputs of ``run``, for other processes."""
+    new_database(tmp_path / "out" / "mlflow.db")
+    return tmp_path / "out" / "mlflow.db"

@@ -174,7 +174,7 @@ def test_the_python_of_a_page_runs(page, monkeypatch, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", START)
-def test_a_page_of_start_works_from_its_files_to_its_results(name, run, tmp_path):
+def test_a_page_of_start_works_from_its_files_to_its_results(name, run):
     page = DOCS / "start" / f"{name}.md"
     names: dict = {"__name__": "page"}
     for code in blocks(page, "python"):

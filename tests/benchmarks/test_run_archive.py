@@ -41,8 +41,3 @@ def test_classifiers_of_aeon_are_beside_it(made, run):
     table = (folder / "archive.md").read_text()
     assert "MiniRocket, time" in table
     assert "1-NN DTW, time" in table
-
-
-def test_other_data_are_refused(made, run):
-    err = run.refused("runner=archive", "dataset=digits", "tracking.enabled=false")
-    assert "runner=archive needs dataset=series: choose experiment=bench_series" in err

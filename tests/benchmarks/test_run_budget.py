@@ -55,18 +55,6 @@ class _Passes(NetworkClassifier):
         """Nothing was trained."""
 
 
-def test_settings_are_checked_before_any_work(run):
-    for wrong, message in (
-        ("runner.fits={a: {approx.n_componets: 3}}", "did you mean"),
-        ("runner.grid={learner.channel: [3]}", "channel"),
-        ("runner.fits=null", "runner=budget: expected runner.fits and runner.network"),
-    ):
-        kept = [each for each in BUDGET if each.partition("=")[0] != wrong.partition("=")[0]]
-        err = run.refused(*kept, wrong)
-        assert message in err
-        assert "points of shape" not in err
-
-
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_bench_network_is_a_plan_with_all_its_fits(size, monkeypatch):
     monkeypatch.setattr(orbit.get("dataset", "rotated_mnist"), "check_files", lambda self: None)

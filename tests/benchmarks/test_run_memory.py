@@ -42,21 +42,18 @@ def test_a_case(points):
     assert 50 < found["peak_mb"] < 20_000
 
 
-def test_numbers_of_points_are_in_full(run, tmp_path, monkeypatch):
+def test_numbers_of_points_are_in_full(run, monkeypatch):
     found = {"points": 1e6, "columns": 14000.0, "s": 1.25, "cpu_s": 2.0, "peak_mb": 2768.4}
     monkeypatch.setattr("benchmarks.memory._in_child", lambda plan, points: found)
     folder = run.finished("runner=memory", "runner.cases={all: {points: data}}", "tracking.enabled=false")
     assert "| all  | 1,000,000 | 14,000  | 1.25 | 2 " in (folder / "table.md").read_text()
 
 
-def test_some_of_the_cases(run, tmp_path, monkeypatch):
+def test_some_of_the_cases(run, monkeypatch):
     measured = []
     found = dict.fromkeys(("points", "columns", "s", "cpu_s", "peak_mb"), 1.0)
     monkeypatch.setattr("benchmarks.memory._in_child", lambda plan, points: measured.append(points) or found)
     run.ok("runner=memory", CASES, "runner.only=[more]", "tracking.enabled=false")
-    assert measured == [90]
-    err = run.refused("runner=memory", CASES, "runner.only=[mor]", "tracking.enabled=false")
-    assert "runner.only: no such case 'mor'; did you mean 'more'? Choose from few, more, images." in err
     assert measured == [90]
 
 
@@ -69,7 +66,7 @@ def test_a_case_reads_data_from_the_working_directory(run, tmp_path, rng):
 
 
 @pytest.mark.slow
-def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):
+def test_every_case_has_its_peak_seconds_and_accuracy(run):
     small = ("approx=rf", "approx.n_components=16", "dataset=digits", "dataset.n_train=200", "dataset.n_test=100")
     folder = run.finished("runner=memory", "tracking.enabled=false", "engine.workers=1", CASES, *small)
     metrics = RunFolder(folder).read_metrics()

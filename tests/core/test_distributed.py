@@ -128,7 +128,7 @@ def compare(run, tmp_path: Path, port: int, *settings: str, n: int = 2) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_ends_the_job_with_an_error(tmp_path, port):
+def test_a_process_that_dies_ends_the_job_with_an_error(port):
     first, second = (start(rank, port, "-c", DYING) for rank in (0, 1))
     _, err = first.communicate(timeout=240)
     second.communicate(timeout=60)

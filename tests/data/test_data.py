@@ -133,7 +133,7 @@ def test_rotated_digits_do_not_depend_on_the_seed_of_the_run():
     np.testing.assert_array_equal(one.y_train, Digits().load(0).y_train, err_msg="labels stay")
 
 
-def test_random_turns_are_turns_by_uniform_angles(rng):
+def test_random_turns_are_turns_by_uniform_angles():
     """The centroid of a spot right of the centre gives the angle by which its image was turned."""
     y, x = np.mgrid[:15, :15] - 7.0
     spot = np.exp(-((x - 4) ** 2 + y**2) / 4)

@@ -86,7 +86,7 @@ def test_shares_partition_the_rows_and_are_contiguous_in_a_file(processes, load,
         np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(len(X)))
 
 
-def test_a_process_keeps_its_share_and_the_sample(processes, rng, load):
+def test_a_process_keeps_its_share_and_the_sample(processes, load):
     data, sample = load(lazy=False), np.array([1, 2, 29])
     for rank in (0, 1):
         processes(rank)

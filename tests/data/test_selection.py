@@ -240,7 +240,7 @@ def test_weights_are_passed_to_the_learner_or_rejected():
 # ---- what a run leaves -----------------------------------------------------------------------------------------------
 
 
-def test_a_run_writes_the_curve_and_all_scores(run, tmp_path):
+def test_a_run_writes_the_curve_and_all_scores(run):
     grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
     folder = run.finished(*SMALL, "selection=k_fold", "selection.folds=3", grid, "tracking.enabled=false")
     out = run.out
@@ -255,7 +255,7 @@ def test_a_run_writes_the_curve_and_all_scores(run, tmp_path):
     assert "selected" in out
 
 
-def test_a_table_selects_for_every_row(run, tmp_path):
+def test_a_table_selects_for_every_row(run):
     rows = "runner.rows={plain: {group: {name: identity}}, turned: {}}"
     grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
     folder = run.finished("runner=table", *SMALL[:-1], rows, "selection=hold_out", grid, "tracking.enabled=false")

@@ -62,30 +62,3 @@ def test_every_runner_works_with_an_encoder(run, tmp_path, settings):
         assert found["error/quadrature/16"] < 0.5 * found["error/quadrature/2"]
     else:
         assert found["test/accuracy"] > 0.6
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["encoder.layers=[{n_component: 8}]"], "encoder.layers[0]: a layer has no parameter 'n_component'; did you"),
-        (["encoder.layers=[{n_components: 0}]"], "encoder.layers[0].n_components: expected an integer >= 1, found 0"),
-        (["encoder.size=9"], "encoder.size: expected at most 8, for patches of maps with sides (8, 8), found 9"),
-        (
-            ["encoder=patch"],
-            "encoder=patch: no such encoder; did you mean 'patches'? Choose from by_size, gradients, mel_spectrogram",
-        ),
-        (["approx=skeleton", "kernel=skeleton"], "approx=skeleton takes no encoder, found encoder=patches: choose"),
-        (["engine.path=spectral"], "engine.path=spectral needs points without an encoder, found approx=nystrom"),
-    ],
-    ids=str,
-)
-def test_errors_are_one_line(run, settings, message):
-    keys = [setting.partition("=")[0] for setting in settings]
-    kept = [
-        each
-        for each in PATCHES
-        if each.partition("=")[0] not in keys and (keys != ["encoder"] or "encoder." not in each)
-    ]
-    err = run.refused(*kept, *settings, *SMALL[:2])
-    assert f"error: {message}" in err
-    assert "Traceback" not in err

@@ -304,7 +304,7 @@ class TestEquivariance:
         np.testing.assert_allclose(model.predict(X @ turn.T), model.predict(X) @ turn.T, atol=1e-10)
         assert np.abs(model.predict(X)).max() > 0.05
 
-    def test_any_turn_is_as_good_as_the_orbit(self, rng):
+    def test_any_turn_is_as_good_as_the_orbit(self):
         angle, errors = 1.0, []
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         for size in (6, 64):
@@ -326,7 +326,7 @@ class TestEquivariance:
                     expected[:, :, part] += weight * np.einsum("nj,jab->najb", waves, np.linalg.inv(g) @ B)
             np.testing.assert_allclose(phi.transform(X), expected.reshape(4, -1), atol=1e-12)
 
-    def test_solvers_agree_and_tiles_do_not_matter(self, rng):
+    def test_solvers_agree_and_tiles_do_not_matter(self):
         stein, X = self.fitted(np.random.default_rng(3), FIELDS[2], Orthogonal(2))
         cg, _ = self.fitted(
             np.random.default_rng(3), FIELDS[2], Orthogonal(2), learner=CGRegressor(1e-3, random_state=0)

@@ -135,7 +135,7 @@ def test_padding_averages_over_what_lies_inside(rng):
     np.testing.assert_allclose(kernel.gram(X), K, atol=1e-13)
 
 
-def test_base_kernels(rng):
+def test_base_kernels():
     X = np.array([[0.0, 1.0, 2.0, 4.0], [1.0, 1.0, 5.0, -2.0]])
     gram = lambda **params: SkeletonKernel(activation="identity", **params).gram(X)[0, 1]  # noqa: E731
     assert gram(base="binary") == pytest.approx((1 + 1 + 1 - 1) / 4)

@@ -44,7 +44,7 @@ def kernel_problem(rng):
     return exact.transform(X), exact.transform(Z), exact.gram(X), exact.gram(Z), exact.diagonal(Z), y
 
 
-def test_exact_features_with_their_residual_give_every_kernel_value(kernel_problem, rng):
+def test_exact_features_with_their_residual_give_every_kernel_value(kernel_problem):
     psi, psi_new, K, K_new, prior, _ = kernel_problem
     np.testing.assert_allclose(psi @ psi.T, K, atol=1e-8)
     np.testing.assert_allclose(psi_new @ psi.T, K_new, atol=1e-8)

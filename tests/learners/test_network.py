@@ -130,7 +130,6 @@ def test_a_learner_continues_from_a_checkpoint(rng, kind, n):
     np.testing.assert_array_equal(resumed.decision_function(points), whole.decision_function(points))
 
 
-@pytest.mark.usefixtures("database")
 def test_an_interrupted_run_ends_with_the_same_result(run, tmp_path, monkeypatch):
     layers = "kernel.layers=[{kind: conv, size: 3, stride: 2}, {kind: full}]"
     settings = ["approx=skeleton", "approx.n_components=30", "kernel=skeleton", layers, "group=identity"]

@@ -160,7 +160,7 @@ def test_hold_out_scores_are_of_models_fitted_without_the_validation_part(rng):
     np.testing.assert_allclose(ours.coef_, refitted.coef_, atol=1e-10, err_msg="the final model sees all of it")
 
 
-def test_classifier_hold_out_scores_are_accuracies(rng):
+def test_classifier_hold_out_scores_are_accuracies():
     X, y = load_digits(return_X_y=True)
     X, y = X[:200] / 16, y[:200]
     ours = RidgeClassifier(PATH, "hold_out", random_state=1).fit(X, y)

@@ -24,7 +24,7 @@ class TestKernelError:
             "rel_spectral_error",
         }
 
-    def test_a_curve_for_each_orbit_size_and_rule(self, run, tmp_path):
+    def test_a_curve_for_each_orbit_size_and_rule(self, run):
         series = "runner.series={random: {orbit.rule: monte_carlo}, even: {orbit.rule: quadrature}}"
         panels = "runner.panels={r2: {orbit.size: 2}, r8: {orbit.size: 8}}"
         settings = (panels, series, "runner.options={reference: 32}")
@@ -35,7 +35,7 @@ class TestKernelError:
         assert found == {(part, label) for part in ("rel_fro_error", "rel_spectral_error") for label in labels}
         assert [path.stem for path in (folder / "figures").iterdir()] == ["panels"]
 
-    def test_curves_share_the_exact_kernel_and_are_those_of_runs_by_themselves(self, run, tmp_path, monkeypatch):
+    def test_curves_share_the_exact_kernel_and_are_those_of_runs_by_themselves(self, run, monkeypatch):
         fits, fit_gram = [], Exact.fit_gram
         monkeypatch.setattr(Exact, "fit_gram", lambda self, X: fits.append(self) or fit_gram(self, X))
         settings = ("runner.options={reference: 16}", "runner.sizes=[32]", "runner.n_points=20", "runner.repeats=2")
@@ -60,7 +60,7 @@ class TestKernelError:
         assert np.isclose(errors["correlation"], np.corrcoef(truth[off], estimate[off])[0, 1])
 
 
-def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_path):
+def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run):
     cases = (
         "runner.cases={whole: {group: {name: dihedral}}, "
         "part: {group: {name: dihedral}, orbit: {size: 2, rule: monte_carlo}}}"

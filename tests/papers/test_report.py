@@ -66,8 +66,6 @@ def test_an_experiment_beside_published_figures(run, out):
     assert "Departs from the paper: one repetition, 2,000 test sequences in the curves." in section
     assert "`python run.py experiment=xperm dataset.n_train=60" in section
     assert "python run.py experiment=xperm size=paper" in text
-    err = run.refused("runner=report", "runner.only=[xprem]", "tracking.enabled=false")
-    assert err.startswith("error: runner.only: no such experiment of the papers 'xprem'; did you mean 'xperm'?")
 
 
 def test_a_broken_folder_is_left_out_and_a_folder_that_cannot_be_written_is_named(out, tmp_path, log_messages):

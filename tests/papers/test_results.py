@@ -31,7 +31,7 @@ QUICK = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(QUICK))
-def test_a_small_experiment_gives_the_figures_in_docs(name, run, tmp_path):
+def test_a_small_experiment_gives_the_figures_in_docs(name, run):
     kept = QUICK[name]
     needs_files = "dataset.root=" in kept.command
     if needs_files and "ORBIT_DATA" not in os.environ:

@@ -262,7 +262,7 @@ def test_error_rows_takes_a_data_frame(draw):
     assert found[2] == ["1", "0 → 1", "nan", "y", "False"]
 
 
-def test_importance_is_sorted_and_cut(rng, draw):
+def test_importance_is_sorted_and_cut(draw):
     values = np.arange(25.0)[:, None] + [[-1.0, 1.0]]
     ax = draw(figures.importance([f"x{j}" for j in range(25)], values, "accuracy")).axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == [f"x{j}" for j in range(24, 4, -1)]

@@ -259,7 +259,7 @@ def test_polar_norms(rng, norm):
         assert norms.min() > 5
 
 
-def test_polar_radius_limits_the_samples(rng):
+def test_polar_radius_limits_the_samples():
     X = np.zeros((1, 15, 15))
     X[0, 0] = X[0, -1] = X[0, :, 0] = X[0, :, -1] = 1  # a frame, six pixels and more from the centre
     assert Polar(radius=5, norm="none").fit_transform(X).max() == 0

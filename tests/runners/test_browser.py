@@ -71,14 +71,12 @@ def columns(page: str) -> list[str]:
     return [name for _, name in sorted((int(index), name) for index, name in set(cells))]
 
 
-@pytest.mark.usefixtures("database")
 def test_a_run_opens_on_all_runs_with_their_metric_and_its_references(run, tmp_path, server):
     page = rendered(f"{server()}/{re.search(r'then http://127.0.0.1:5000/(#.+)', run.ok(*SMALL))[1]}", tmp_path)
     assert columns(page)[:2] == ["metrics.`test/accuracy`", "metrics.`reference/majority_class/accuracy`"]
     assert mlflow_runs(tmp_path)[0].info.run_name in page
 
 
-@pytest.mark.usefixtures("database")
 def test_a_sweep_opens_on_its_jobs_and_its_description(run, tmp_path, server):
     out = run.ok("-m", *SMALL, "group=identity,rotation", "seed=0,1")
     runs = {r.data.tags.get("job", "parent"): r for r in mlflow_runs(tmp_path)}

@@ -104,7 +104,7 @@ TABLE = (
 )
 
 
-def test_a_table_has_a_row_for_each_row_and_line_with_all_its_fits(monkeypatch, run_with_figures, tmp_path):
+def test_a_table_has_a_row_for_each_row_and_line_with_all_its_fits(monkeypatch, run_with_figures):
     made = {row.label: row.fits for row in rows(*TABLE)}
     assert made == {"A": 3, "B": 1, "C": 9, "by_points, all": 3, "by_points, same": 0}
     outer, inner = [], []

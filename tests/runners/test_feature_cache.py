@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import SMALL, folders, refused
+from command_line import SMALL, folders
 from omegaconf import OmegaConf
 
 import orbit
@@ -111,13 +111,6 @@ class TestSweep:
 def test_which_sweeps_share_features(overrides, params, shares):
     config = OmegaConf.create({"overrides": {"task": overrides}, "sweeper": {"params": params}})
     assert _shares_features(_varied(config)) == shares
-
-
-@pytest.mark.parametrize("value", ["-1", "2e6", "much"])
-def test_a_wrong_size_is_refused_in_one_line(value):
-    line = refused(f"feature_cache={value}")
-    assert "feature_cache" in line
-    assert "\n" not in line
 
 
 def _slow(path: str) -> np.ndarray:

@@ -101,7 +101,6 @@ def test_a_database_whose_creation_was_interrupted_is_created_by_the_next_start(
     assert [path.name for path in tmp_path.glob("*mlflow.db*")] == ["mlflow.db"]
 
 
-@pytest.mark.usefixtures("database")
 class TestResume:
     def test_a_run_whose_process_died_while_it_uploaded_is_uploaded_and_not_repeated(self, run, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
@@ -396,7 +395,6 @@ def test_jobs_killed_at_random_moments_are_finished_once_each(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("jobs", [60, 1000])
 def test_many_jobs_take_no_more_memory_and_time_than_few(run, monkeypatch, jobs):
     """Jobs without any work: what is kept of each, and the processor time it takes, by tenths of the jobs."""

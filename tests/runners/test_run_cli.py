@@ -33,7 +33,6 @@ class TestOneRun:
         assert "error: hydra.run.dir: expected a folder without a finished run, found" in err
         assert (tmp_path / "mine" / "metrics.json").read_text() == before
 
-    @pytest.mark.usefixtures("database")
     def test_a_folder_with_the_outputs_and_other_files(self, run, tmp_path):
         (tmp_path / "figures").mkdir()
         for name in ("own.txt", "figures/own.png"):
@@ -76,8 +75,7 @@ class TestOneRun:
         with pytest.raises(InputError, match=r"outputs: expected a path in UTF-8, found .*\\udcff"):
             Tracker(Path("out"), None, "orbit")
 
-    @pytest.mark.usefixtures("database")
-    def test_run_folder_is_complete(self, run_with_figures, tmp_path):
+    def test_run_folder_is_complete(self, run_with_figures):
         folder = run_with_figures.finished(*SMALL[:-1], "seed=3")
         out = run_with_figures.out
         assert folder.name.endswith("-s3")
@@ -93,7 +91,7 @@ class TestOneRun:
         assert str(folder) in out
         assert "mlflow ui" in out
 
-    def test_figures_of_a_vector_field(self, run_with_figures, tmp_path):
+    def test_figures_of_a_vector_field(self, run_with_figures):
         folder = run_with_figures.finished(*FIELD, *SMALL, "tracking.enabled=false")
         assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
 
@@ -119,7 +117,7 @@ class TestOneRun:
             "the figure confusion is missing: MemoryError: too large"
         ]
 
-    def test_a_user_without_a_home_keeps_the_model(self, run, tmp_path, monkeypatch):
+    def test_a_user_without_a_home_keeps_the_model(self, run, monkeypatch):
         for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "USER", "LOGNAME"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr("pwd.getpwuid", Mock(side_effect=KeyError("uid not found: 12345")))
@@ -136,7 +134,7 @@ class TestOneRun:
         assert 0 < float(line.rpartition(" ")[2]) < 1e-3
 
     @pytest.mark.filterwarnings("default")
-    def test_warning_is_logged_and_shown_once(self, run, tmp_path):
+    def test_warning_is_logged_and_shown_once(self, run):
         hurried = ("learner=cg", "learner.max_iter=1", "learner.rank=1", "learner.regularization=1e-9")
         folder = run.finished(*FIELD[:-1], *hurried, *SMALL, "tracking.enabled=false")
         for text in (run.said, (folder / "run.log").read_text()):
@@ -153,7 +151,6 @@ class TestOneRun:
         assert folder.read_record().params["approx.name"] == "exact"
         assert folder.read_record().name in run.said
 
-    @pytest.mark.usefixtures("database")
     def test_mlflow_has_the_whole_run(self, run, tmp_path):
         out = run.ok(*SMALL[:-1])
         client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
@@ -187,19 +184,19 @@ class TestOneRun:
         example = np.load(folder / "input_example.npz")
         np.testing.assert_array_equal(model.predict(example["X"]), example["y"])
 
-    def test_same_config_and_seed_give_identical_metrics(self, run, tmp_path):
+    def test_same_config_and_seed_give_identical_metrics(self, run):
         found = [run.metrics(*SMALL, "tracking.enabled=false", f"engine.workers={workers}") for workers in (1, 1, 2)]
         first, *others = ({k: m[k] for k in m if k.startswith(("test/", "train/", "kernel/"))} for m in found)
         assert others == [first, first]
 
-    def test_config_marks_defaults(self, run, tmp_path):
+    def test_config_marks_defaults(self, run):
         text = (run.finished(*SMALL, "tracking.enabled=false", "distribution=von_mises") / "config.yaml").read_text()
         assert "# representation was not given" in text
         assert "# orbit.rule was not given" in text
         assert "# distribution was not given" not in text
         assert "# orbit.size was not given" not in text
 
-    def test_error_of_the_spectral_path_is_reported(self, run, tmp_path):
+    def test_error_of_the_spectral_path_is_reported(self, run):
         settings = ("approx=rf", "representation=polar", "orbit.size=32", "tracking.enabled=false")
         spectral = run.metrics(*SMALL, *settings, "engine.spectral_tolerance=0.05")
         assert "spectral path (" in run.out

@@ -117,7 +117,7 @@ def upside_down(rng, tmp_path):
     return ("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}", *SMALL[2:], "tracking.enabled=false")
 
 
-def test_a_full_turn_that_lowers_validation_accuracy_is_a_warning_in_the_table(run, upside_down, tmp_path):
+def test_a_full_turn_that_lowers_validation_accuracy_is_a_warning_in_the_table(run, upside_down):
     out = run.ok(*upside_down, "group=rotation")
     assert "group=rotation lowers validation accuracy: " in out
     assert "100.0% with group=identity (75 training and 75 validation points)" in out

@@ -22,7 +22,6 @@ from runners.tracking.record import RunFolder
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.usefixtures("database")
 class TestSweep:
     def test_the_folder_of_a_sweep_is_used_again_to_resume_it_only(self, run, tmp_path):
         sweep = ("-m", *SMALL, "tracking.enabled=false", f"hydra.sweep.dir={tmp_path / 'mine'}")
@@ -120,7 +119,6 @@ class TestSweep:
         assert "SKIPPED" not in out
 
 
-@pytest.mark.usefixtures("database")
 class TestFailures:
     def test_sync_uploads_after_a_tracking_failure(self, run, tmp_path, monkeypatch):
         upload = Tracker._upload
@@ -144,7 +142,7 @@ class TestFailures:
         assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
         assert [r.info.status for r in mlflow_runs(tmp_path)] == ["FAILED"]
 
-    def test_a_warning_is_shown_once_and_counted(self, run, tmp_path, monkeypatch):
+    def test_a_warning_is_shown_once_and_counted(self, run, monkeypatch):
         fit = LogisticRegression.fit
 
         def fit_with_warning(*args, **more):

@@ -44,16 +44,11 @@ class TestTable:
         (logged,) = mlflow_runs(tmp_path)
         assert "turnedrf/test/accuracy" in logged.data.metrics  # without what MLflow refuses
 
-    def test_an_expensive_row_takes_the_first_repeats_only(self, run, tmp_path):
+    def test_an_expensive_row_takes_the_first_repeats_only(self, run):
         command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "runner.repeats={seed: [1, 2, 0]}")
         folder = run.finished(*command, "runner.few_repeats={plain: 2}")
         results = {result["label"]: len(result["values"]) for result in RunFolder(folder).read_results()}
         assert results == {"plain": 2, "turned@rf": 3}
-        for wrong, message in (
-            ("{plain: 0}", "runner.few_repeats.plain: expected an integer >= 1, found 0"),
-            ("{plan: 1}", "runner.few_repeats: no such rows in the table: plan"),
-        ):
-            assert message in run.refused(*command, f"runner.few_repeats={wrong}")
 
     def test_rows_of_equal_landmarks_share_them(self, run, tmp_path, monkeypatch):
         fitted, fit_map = list[int](), Nystrom._fit_map
@@ -74,7 +69,7 @@ class TestTable:
         (folder,) = folders(tmp_path)
         assert [r["label"] for r in RunFolder(folder).read_results()] == ["first", "second", "turned", "third"]
 
-    def test_only_some_rows_and_curves_are_fitted(self, run, tmp_path):
+    def test_only_some_rows_and_curves_are_fitted(self, run):
         curves = "runner.curves={size: {along: {approx.n_components: [5]}, series: {turned: {}}}}"
         command = ("runner=table", *SMALL[:-1], ROWS, curves, "tracking.enabled=false")
         assert "turned@rf" not in run.ok(*command, "runner.only=[size, plain]", "dry_run=true")
@@ -84,8 +79,6 @@ class TestTable:
         tags = RunFolder(folder).read_record().tags
         assert json.loads(tags["rows"]) == ["plain", "turned@rf"]
         assert json.loads(tags["curves"]) == ["size"]
-        err = run.refused(*command, "runner.only=[sizes]")
-        assert "runner.only: no such row or curve 'sizes'; did you mean 'size'?" in err
 
     def test_the_whole_table_takes_the_rows_of_a_run_of_some(self, run, tmp_path):
         command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "resume=true")
@@ -103,13 +96,13 @@ class TestTable:
         run.ok(*command, "resume=true", "run_name=b")
         assert "plain: taken from an earlier run" in run.said
 
-    def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):
+    def test_a_row_equals_the_same_run_by_itself(self, run):
         table = run.metrics("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
         single = run.metrics(*SMALL, "group=identity", "tracking.enabled=false")
         assert table["plain/test/accuracy"] == single["test/accuracy"]
         assert not any(key.endswith("_std") for key in table), "one fit has no deviation"
 
-    def test_columns_change_every_row_and_are_compared_by_rank(self, run, tmp_path):
+    def test_columns_change_every_row_and_are_compared_by_rank(self, run):
         rows = "runner.rows={a: {group: {name: identity}}, b: {orbit.size: 2}, c: {orbit.size: 4}}"
         columns = (
             "runner.columns={few: {approx: {name: rf, n_components: 1}}, many: {approx: {name: rf, n_components: 60}}}"
@@ -125,7 +118,7 @@ class TestTable:
         assert (folder / "figures" / "few_many.png").is_file()
         assert "rank correlation" in out
 
-    def test_only_a_row_in_one_column_is_fitted(self, run, tmp_path):
+    def test_only_a_row_in_one_column_is_fitted(self, run):
         rows = "runner.rows={a: {group: {name: identity}}, b: {orbit.size: 2}}"
         columns = "runner.columns={few: {approx: {name: rf, n_components: 3}}, more: {approx: {name: rf}}}"
         folder = run.finished(
@@ -134,18 +127,6 @@ class TestTable:
         results = [Result.unpacked(result) for result in RunFolder(folder).read_results()]
         assert [(result.part, result.label) for result in results] == [("table", "b few")]
         assert json.loads(RunFolder(folder).read_record().tags["rows"]) == ["a few", "a more", "b few", "b more"]
-
-    def test_bad_rows_stop_before_any_work(self, run):
-        for rows, expected in (
-            ("{a: {approx: {name: nystrm}}}", "did you mean 'nystrom'?"),
-            ("{a: {approx: {name: rf, n_components: 0}}}", "approx.n_components: expected an integer >= 1"),
-            ("{a: {aprox: {name: rf}}}", "did you mean 'approx'?"),
-            ("{a: {seed.x: 1}}", "seed: expected a single value, found seed.x=1"),
-            ("{a: {seed: {b: 1}}}", "seed: expected a single value, found seed={'b': 1}"),
-        ):
-            err = run.refused("runner=table", f"runner.rows={rows}", "tracking.enabled=false")
-            assert expected in err
-            assert "points of shape" not in err  # no data was loaded
 
 
 @pytest.mark.parametrize(
@@ -286,7 +267,7 @@ class TestCurves:
         "references: {exact: {approx: {name: exact}}}}}"
     )
 
-    def test_lines_and_levels(self, run, tmp_path):
+    def test_lines_and_levels(self, run):
         folder = run.finished("runner=table", *SMALL[:-1], self.CURVE, "runner.repeats={seed: [0, 1]}")
         out = run.out
         metrics = RunFolder(folder).read_metrics()
@@ -298,26 +279,13 @@ class TestCurves:
         assert "| 40 " in (folder / "size.md").read_text()
         assert "| 40 " in out
 
-    def test_a_curve_has_a_metric_of_its_own(self, run, tmp_path):
+    def test_a_curve_has_a_metric_of_its_own(self, run):
         curve = "{along: {approx.n_components: [5, 40]}, series: {turned: {}}, metric: %s}"
         command = ("runner=table", *SMALL[:-1], "tracking.enabled=false")
         assert "| 40                  | 40     |" in run.ok(*command, f"runner.curves={{c: {curve % 'features/dim'}}}")
         assert run(*command, f"runner.curves={{c: {curve % 'time/total_s'}}}")[0] == 0
         err = run.refused(*command, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
         assert "runner.curves.c.metric: no such metric 'test/accuracies'" in err
-
-    def test_a_bad_curve_stops_before_any_work(self, run):
-        for curve, expected in (
-            ("{along: {seed: [0]}}", "at least one of `series`"),
-            ("{along: {seed: 0}, series: {a: {}}}", "expected a list of values for seed"),
-            ("{along: {seed: [0], orbit.size: [1]}, series: {a: {}}}", "expected one key"),
-            ("{along: {approx.n_component: [4]}, series: {a: {}}}", "n_component"),
-            ("{alng: {}, series: {a: {}}}", "did you mean 'along'?"),
-            ("{along: {seed: [0]}, series: {a: {}}, published: {0: high}}", "c.published: expected numbers"),
-        ):
-            err = run.refused("runner=table", f"runner.curves={{c: {curve}}}", "tracking.enabled=false")
-            assert expected in err
-            assert "points of shape" not in err
 
 
 class TestSweepSummary:

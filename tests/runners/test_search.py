@@ -9,7 +9,7 @@ import shlex
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, mlflow_runs, refused
+from command_line import SMALL, folders, mlflow_runs
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from test_jobs import start, statuses, wait_for_job, wait_until_all_ended
 
@@ -37,15 +37,6 @@ class TestValidate:
         assert validated.read_history() == {"validation/part/accuracy": scores}
         assert validated.read_metrics()["validation/accuracy"] == np.mean(scores)
         assert not any(name.startswith("test/") for name in validated.read_metrics())
-
-    def test_needs_validation_points_and_no_grid(self):
-        assert "needs validation points: choose selection=k_fold, hold_out or given" in refused("runner=validate")
-        grid = "selection.grid={kernel.lengthscale: [1]}"
-        assert refused("runner=validate", "selection=k_fold", grid).startswith(
-            "selection.grid: runner=validate scores one"
-        )
-        streamed = refused("runner=validate", "selection=k_fold", "engine.stream=true")
-        assert streamed.startswith("engine.stream=true: selection=k_fold needs all features at once")
 
 
 class TestSpace:
@@ -104,7 +95,6 @@ def test_a_trial_worse_than_the_median_is_pruned(tmp_path, monkeypatch):
         assert study.trials[number].user_attrs == ({"pruned": True} if pruned else {})
 
 
-@pytest.mark.usefixtures("database")
 class TestSearch:
     @pytest.fixture(autouse=True)
     def _optuna(self):

@@ -265,7 +265,7 @@ class TestProcesses:
         assert {out} == outputs
         assert "torch" not in imported
 
-    def test_the_library_imports_what_is_used(self, call, tmp_path):
+    def test_the_library_imports_what_is_used(self, call):
         code = "import sys, orbit; print({'torch', 'numpy', 'sklearn'} & set(sys.modules), orbit.Engine())"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout == "set() Engine()\n"

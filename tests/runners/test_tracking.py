@@ -8,7 +8,6 @@ import gc
 import json
 import multiprocessing
 import os
-import shutil
 import socket
 import sqlite3
 import subprocess
@@ -44,12 +43,9 @@ class Constant:
 
 
 @pytest.fixture
-def out(tmp_path, empty_database) -> Path:
+def out(database) -> Path:
     """An outputs folder with an empty database."""
-    folder = tmp_path / "out"
-    folder.mkdir()
-    shutil.copy(empty_database, folder)
-    return folder
+    return database.parent
 
 
 @pytest.fixture
@@ -320,9 +316,9 @@ def test_run_goes_on_when_the_database_breaks(out, tracker, log_messages):
     [(None, "out/artifacts/orbit"), ("kept", "kept/orbit"), ("s3://bucket/runs/", "s3://bucket/runs/orbit")],
 )
 def test_artifacts_of_any_database_are_in_outputs_or_where_they_are_told(
-    tmp_path, monkeypatch, empty_database, artifacts, expected
+    tmp_path, monkeypatch, new_database, artifacts, expected
 ):
-    shutil.copy(empty_database, tmp_path / "elsewhere.db")
+    new_database(tmp_path / "elsewhere.db")
     monkeypatch.chdir(tmp_path)
     tracker = Tracker(tmp_path / "out", f"sqlite:///{tmp_path / 'elsewhere.db'}", "orbit", artifacts)
     tracker.open()
@@ -372,10 +368,7 @@ def _log_runs(out: Path, number: int) -> None:
 
 
 @pytest.mark.slow
-def test_eight_processes_write_one_database(tmp_path, empty_database):
-    out = tmp_path / "out"
-    out.mkdir()
-    shutil.copy(empty_database, out)
+def test_eight_processes_write_one_database(out):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_log_runs, args=(out, number)) for number in range(8)]
     for writer in writers:

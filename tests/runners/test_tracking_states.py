@@ -5,8 +5,8 @@ Hypothesis draws the order, the same ones in every run. Each step is that of a w
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -41,12 +41,12 @@ class Tracking(RuleBasedStateMachine):
     """
 
     folder: Path
-    database: Path
+    new_database: Callable[[Path], None]
 
     def __init__(self) -> None:
         super().__init__()
         self.outputs = Path(tempfile.mkdtemp(dir=self.folder))  # MLflow keeps connections to the files it has opened
-        shutil.copy(self.database, self.outputs)
+        self.new_database(self.outputs / "mlflow.db")
         self.tracker = Tracker(self.outputs, None, "orbit")
         self.alive: dict[str, Record] = {}
         self.ended: dict[str, str] = {}
@@ -195,8 +195,8 @@ def no_answer() -> None:
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_no_run_is_lost_doubled_or_left_running(tmp_path, empty_database, examples):
-    machine = type("Machine", (Tracking,), {"folder": tmp_path, "database": empty_database})
+def test_no_run_is_lost_doubled_or_left_running(tmp_path, new_database, examples):
+    machine = type("Machine", (Tracking,), {"folder": tmp_path, "new_database": staticmethod(new_database)})
     drawn = settings(
         max_examples=examples,
         stateful_step_count=12,
