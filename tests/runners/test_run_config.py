@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 import orbit
 import runners.components  # noqa: F401  registers the runners
-from orbit.core.errors import UnknownNameError
+from orbit.core.errors import InputError, UnknownNameError
 from runners.config.defaults import fill_defaults
 from runners.config.info import describe_topic, requested
 from runners.config.plan import plan
