@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy.linalg import lapack
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import OptimizeResult, minimize, minimize_scalar
 from torch import Tensor
 
 from orbit.core.threads import threads_for
@@ -33,6 +33,9 @@ FIRST_NOISE = 0.1
 # Steps of a search.
 _MOST_STEPS = 100
 
+# The smallest eigenvalue of an inverse Hessian, as a share of the largest.
+_ROUNDING = 1e-12
+
 # In place of -log p where rounding has made A indefinite: a line search goes back.
 _INDEFINITE = 1e25
 
@@ -47,12 +50,18 @@ class Maximum:
     noise : rho
     log_evidence : float
     found : what each start has led to, shape (starts,)
+    inverse_hessian : of -log p by the parameters and log rho, as the search has estimated it, shape (m + 1, m + 1)
     """
 
     parameters: np.ndarray
     noise: float
     log_evidence: float
     found: np.ndarray
+    inverse_hessian: np.ndarray
+
+
+#: From parameters to a kernel matrix K, and from a matrix G to tr(G^T dK) by the parameters.
+Covariance = Callable[[np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]
 
 
 def log_evidence(K: np.ndarray, noise: float, Y: np.ndarray) -> tuple[float, np.ndarray, float]:
@@ -76,67 +85,102 @@ def log_evidence(K: np.ndarray, noise: float, Y: np.ndarray) -> tuple[float, np.
     (-2.8379, 0.0)
     """
     n, k = Y.shape
-    A = np.array(K, order="F")
+    A = K.copy()  # symmetric, so that its transpose is the array in the order that LAPACK takes
     A[np.diag_indices(n)] += noise
     with threads_for(float(n) ** 3):
-        lower, failed = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
+        lower, failed = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
         if failed:
             raise np.linalg.LinAlgError("K + rho I is indefinite")
         alpha = lapack.dpotrs(lower, Y, lower=1)[0]
         log_determinant = 2 * float(np.log(lower.diagonal()).sum())
-        inverse = lapack.dpotri(lower, lower=1, overwrite_c=1)[0]  # in the lower triangle; zeros above
+        inverse = lapack.dpotri(lower, lower=1, overwrite_c=1)[0].T  # in the upper triangle; zeros below
     amplitude = float((Y * alpha).sum()) / (n * k)
     diagonal = inverse.diagonal().copy()
     by_noise = 0.5 * noise * (float(np.square(alpha).sum()) / amplitude - k * float(diagonal.sum()))
     gradient = (alpha * (0.5 / amplitude)) @ alpha.T
     inverse[np.diag_indices(n)] = diagonal / 2
-    gradient -= k * inverse  # twice its lower triangle in place of both
+    inverse *= k
+    gradient -= inverse  # twice its upper triangle in place of both
     value = -0.5 * (k * log_determinant + n * k * (math.log(amplitude) + 1 + math.log(2 * math.pi)))
     return value, gradient, by_noise
 
 
+def differentiated(gram: Callable[[Tensor], Tensor]) -> Covariance:
+    """The covariance of :func:`maximise` from a differentiable function of tensors."""
+
+    def covariance(parameters: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        given = torch.tensor(parameters, requires_grad=True)
+        K = gram(given)
+        # K.backward(gradient) would import SymPy, for seconds
+        return K.detach().numpy(), lambda G: torch.autograd.grad((K * torch.from_numpy(G)).sum(), given)[0].numpy()
+
+    return covariance
+
+
 def maximise(
-    gram: Callable[[Tensor], Tensor],
+    covariance: Covariance,
     Y: np.ndarray,
     starts: Sequence[np.ndarray],
-    bounds: Sequence[tuple[float, float]],
+    bounds: tuple[float, float],
     noise: float = FIRST_NOISE,
-    precision: float = 1e-8,
+    precision: float = 1e-6,
+    inverse_hessian: np.ndarray | None = None,
 ) -> Maximum:
-    """The maximum over the parameters of a kernel and rho, by L-BFGS with exact gradients, a factorisation a step.
+    """The maximum over the parameters of a kernel and rho, by BFGS with exact gradients, a factorisation a step.
 
     Parameters
     ----------
-    gram : from parameters, a float64 tensor of shape (m,), to the kernel matrix, shape (n, n), differentiable
+    covariance : from parameters, shape (m,), to the kernel matrix, shape (n, n), and from G to tr(G^T dK) by parameters
     Y : float64 array, shape (n, k), not zero
     starts : arrays of parameters, shape (m,), from each of which a search begins
-    bounds : of the parameters
+    bounds : of all parameters
     noise : rho at the starts
-    precision : a search stops where a step gains less than this share of log p, or less than this
+    precision : a search stops where a step gains less than this of log p
+    inverse_hessian : that of -log p to begin with, by the parameters and log rho; None is not known
     """
+    low, high = np.array([*[bounds] * len(starts[0]), np.log(NOISE_BOUNDS)]).T
 
     def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        parameters, rho = torch.tensor(theta[:-1], requires_grad=True), math.exp(theta[-1])
-        K = gram(parameters)
+        inside = np.clip(theta, low, high)
+        K, gradient_of = covariance(inside[:-1])
         try:
-            value, gradient, by_noise = log_evidence(K.detach().numpy(), rho, Y)
+            value, gradient, by_noise = log_evidence(K, math.exp(inside[-1]), Y)
         except np.linalg.LinAlgError:
             return _INDEFINITE, np.zeros_like(theta)
-        (K * torch.from_numpy(gradient)).sum().backward()  # K.backward(gradient) would import SymPy, for seconds
-        assert parameters.grad is not None
-        return -value, -np.append(parameters.grad.numpy(), by_noise)
+        return -value, np.where(inside == theta, -np.append(gradient_of(gradient), by_noise), 0.0)
 
-    limits = [*bounds, tuple(np.log(NOISE_BOUNDS))]
-    options = {"maxiter": _MOST_STEPS, "ftol": precision}
+    options = {"maxiter": _MOST_STEPS, "hess_inv0": inverse_hessian}
     searches = [
         minimize(
-            negative, np.append(start, math.log(noise)), jac=True, method="L-BFGS-B", bounds=limits, options=options
+            negative,
+            np.append(start, math.log(noise)),
+            jac=True,
+            method="BFGS",
+            options=options,
+            callback=_until_less_than(precision),
         )
         for start in starts
     ]
     found = np.array([-search.fun for search in searches])
-    best = searches[int(found.argmax())].x
-    return Maximum(best[:-1], math.exp(best[-1]), float(found.max()), found)
+    best = searches[int(found.argmax())]
+    theta, (values, vectors) = np.clip(best.x, low, high), np.linalg.eigh(best.hess_inv)
+    half = vectors * np.sqrt(np.maximum(values, values[-1] * _ROUNDING))
+    hessian = np.tril(half @ half.T)  # SciPy demands exact symmetry
+    hessian += np.tril(hessian, -1).T
+    return Maximum(theta[:-1], math.exp(theta[-1]), float(found.max()), found, hessian)
+
+
+def _until_less_than(gain: float) -> Callable[[OptimizeResult], None]:
+    """A callback that ends a search at the first step that gains less."""
+    last = math.inf
+
+    def check(intermediate_result: OptimizeResult) -> None:
+        nonlocal last
+        before, last = last, intermediate_result.fun
+        if before - last < gain:
+            raise StopIteration
+
+    return check
 
 
 def least_squares(structure: Independent, X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:

@@ -1,7 +1,10 @@
 """lengthscale="evidence" and "ard": chosen by the marginal likelihood of a Gaussian process."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+import torch
 
 from orbit import (
     Decomposable,
@@ -19,6 +22,7 @@ from orbit import (
     RationalQuadratic,
     Rotation,
 )
+from orbit.approx.evidence import _covariance
 from orbit.kernels.column_scales import ScaledColumns
 
 
@@ -39,6 +43,29 @@ def test_each_column_gets_a_lengthscale(table, kernel):
     fixed = kernel(float(found.kernel_.lengthscale_[0])).fit(X)
     scaled = X * found.kernel_.lengthscale_[0] / found.kernel_.lengthscale_
     np.testing.assert_allclose(found.gram(X), fixed.gram(scaled), atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Matern, partial(Matern, nu=0.5), RationalQuadratic])
+@pytest.mark.parametrize("n_parameters", [1, 3])
+def test_the_kernel_matrix_of_a_search_and_its_gradient(rng, kernel, n_parameters):
+    X, G, h = rng.standard_normal((8, 3)), rng.standard_normal((8, 8)), 1e-6
+    np.fill_diagonal(G, 0)  # where the slope of a square root makes rounding large
+    fitted, u = kernel(1.0).fit(X), np.array([0.7, -1.2, 0.4])[:n_parameters]
+    of_parameters = _covariance(fitted, torch.from_numpy(X))
+    K, gradient = of_parameters(u)
+    np.testing.assert_allclose(K, fitted.gram(X * np.abs(u) ** (2 / fitted.distance_order)), atol=1e-6)
+    change = [np.subtract(*(of_parameters(u + sign * step)[0] for sign in (1, -1))) for step in np.eye(len(u)) * h]
+    np.testing.assert_allclose(gradient(G), [(G * each).sum() / (2 * h) for each in change], rtol=1e-5)
+
+
+def test_the_evidence_is_the_largest_nearby(table):
+    X, y = table
+    found = Exact(Gaussian("ard"), random_state=0).fit(X, y)
+    best = found.chosen_scale_.log_evidence
+    for factors in np.vstack([np.exp(0.2 * np.eye(3)), np.exp(-0.2 * np.eye(3)[:2])]):
+        phi = Exact(Gaussian(1.0), residual=True, precomputed=True, random_state=0)
+        features = phi.fit_transform(X / (found.kernel_.lengthscale_ * factors), y)
+        assert GaussianProcess().fit(features, y).log_marginal_likelihood_ < best + 1e-3
 
 
 @pytest.mark.parametrize("approx", [RandomFourier, Nystrom])

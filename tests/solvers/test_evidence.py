@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from orbit.solvers.evidence import evidence_of_features, log_evidence, maximise
+from orbit.solvers.evidence import differentiated, evidence_of_features, log_evidence, maximise
 
 
 @pytest.fixture
@@ -49,15 +49,43 @@ def test_an_indefinite_matrix_is_refused(Y):
         log_evidence(-np.eye(12), 0.3, Y)
 
 
-def test_the_best_start_is_taken(rng):
+@pytest.fixture
+def wave(rng):
+    """The covariance of 40 points of a line as a function of log lengthscale, and their targets."""
     x = rng.uniform(0, 10, 40)
-    Y, squares = np.sin(3 * x)[:, None], torch.from_numpy(np.square(x[:, None] - x))
-    best = maximise(
-        lambda logs: (-squares * (-2 * logs).exp() / 2).exp(), Y, [np.array([3.0]), np.array([-0.5])], [(-4.0, 4.0)]
-    )
+    squares = torch.from_numpy(np.square(x[:, None] - x))
+    return differentiated(lambda logs: (-squares * (-2 * logs).exp() / 2).exp()), np.sin(3 * x)[:, None]
+
+
+def test_the_best_start_is_taken(wave):
+    best = maximise(*wave, [np.array([3.0]), np.array([-0.5])], (-4.0, 4.0))
     assert best.log_evidence == max(best.found)
     assert best.parameters[0] < 0.5
     assert best.noise < 1e-4
+
+
+def test_a_search_keeps_to_its_bounds(wave):
+    best = maximise(*wave, [np.array([1.0])], (0.9, 1.5))
+    assert best.parameters[0] in (0.9, 1.5)
+    assert best.log_evidence < maximise(*wave, [np.array([-0.5])], (-4.0, 4.0)).log_evidence
+
+
+def test_a_search_that_knows_second_derivatives_takes_fewer_steps(wave):
+    covariance, Y = wave
+    calls = []
+
+    def counted(parameters):
+        calls.append(parameters)
+        return covariance(parameters)
+
+    first = maximise(covariance, Y, [np.array([-0.5])], (-4.0, 4.0))
+    start, counts = first.parameters + 0.1, []
+    for hessian in (None, first.inverse_hessian):
+        calls.clear()
+        again = maximise(counted, Y, [start], (-4.0, 4.0), first.noise, inverse_hessian=hessian)
+        assert again.log_evidence == pytest.approx(first.log_evidence, abs=1e-3)
+        counts.append(len(calls))
+    assert counts[1] < counts[0]
 
 
 def test_features_have_the_evidence_of_their_products(X, Y):
