@@ -1,0 +1,268 @@
+"""Energies and forces of molecules, learned together: a kernel of the environments of atoms, and its derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from orbit.core.component import Estimator
+from orbit.core.errors import InputError
+from orbit.core.linalg import eigh, pivoted_root
+from orbit.core.params import Fraction, PositiveFloat, PositiveInt, check_params
+from orbit.core.random import RandomState, generator
+from orbit.representations.environments import Environments
+
+# Numbers of an array that is held at once, frames to which the environments are fitted, and environments of an element
+# by which the median distance is estimated.
+_NUMBERS, _SAMPLE, _MEDIAN = 2**23, 200, 500
+# Shares of the largest eigenvalue, of which one is chosen.
+_PATH = 10.0 ** np.arange(-14, -3)
+
+
+@dataclass
+class _Moments:
+    """X^T X, X^T y and y^T y of rows."""
+
+    A: np.ndarray
+    right: np.ndarray
+    power: float = 0.0
+
+    @classmethod
+    def zeros(cls, d: int) -> _Moments:
+        return cls(np.zeros((d, d)), np.zeros(d))
+
+    def add(self, X: np.ndarray, y: np.ndarray) -> None:
+        self.A += X.T @ X
+        self.right += X.T @ y
+        self.power += float(y @ y)
+
+    def __add__(self, other: _Moments) -> _Moments:
+        return _Moments(self.A + other.A, self.right + other.right, self.power + other.power)
+
+    def solutions(self, path: np.ndarray) -> Iterator[np.ndarray]:
+        """The coefficients for each share of the largest eigenvalue."""
+        values, vectors = eigh(self.A)
+        values = values.clip(0)
+        projected = vectors.T @ self.right
+        yield from (vectors @ (projected / (values + share * values[-1])) for share in path)
+
+    def error(self, w: np.ndarray) -> float:
+        """|X w - y|^2."""
+        return float(w @ (self.A @ w - 2 * self.right)) + self.power
+
+
+@dataclass(eq=False, repr=False)
+class ForceField(Estimator):
+    """Energies of molecules and the forces on their atoms, which are minus the gradient of the predicted energy.
+
+    The energy is a number for each atom of an element, plus the sum over all atoms a of f(x_a), for the vector x_a of
+    the environment of a (:class:`~orbit.representations.environments.Environments`). f has the kernel
+    exp(-|x - x'|^2 / (2 l^2)) between atoms of one element and 0 between others, in the span of landmarks among the
+    environments of training. Regularised least squares fit its values, summed, to energies, and its gradients by
+    positions to forces. The energy does not change when the molecule is moved, turned or reflected or when atoms of one
+    element change places, and forces turn and change places with their atoms.
+
+    Parameters
+    ----------
+    n_components : int >= 1
+        Landmarks: environments of atoms, drawn in proportion to the atoms of each element.
+    lengthscale : float > 0
+        In multiples of the median distance of environments of one element.
+    regularization : float > 0 or None
+        lambda, as a share of the largest eigenvalue of X^T X, for rows X of energies and forces; None is the one of
+        1e-14, 1e-13 ... 1e-4 with the smallest error on ``validation_fraction`` of the frames.
+    energy_weight : float > 0
+        Weight of an energy against one component of a force, in the unit of length: the loss of a molecule is
+        energy_weight^2 (E - E')^2 + |F - F'|^2.
+    validation_fraction : float in (0, 1)
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    regularization_ : float
+    lengthscale_ : float
+    elements_ : int array
+        Charges of the training molecules.
+    energies_ : array
+        The number for an atom of each element.
+
+    References
+    ----------
+    Bartok, Payne, Kondor and Csanyi, "Gaussian Approximation Potentials", 2010, for sums over environments.
+    Chmiela et al., "Machine learning of accurate energy-conserving molecular force fields", 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> positions = np.array([[0, 0, 0], [0, 0.76, 0.59], [0, -0.76, 0.59]]) + 0.05 * rng.standard_normal((60, 3, 3))
+    >>> bonds = positions[:, 1:] - positions[:, :1]
+    >>> lengths = np.linalg.norm(bonds, axis=2, keepdims=True)
+    >>> energies = 20 * np.square(lengths - 0.96).sum((1, 2))  # two springs
+    >>> pull = 40 * (lengths - 0.96) * bonds / lengths
+    >>> forces = np.concatenate([pull.sum(1, keepdims=True), -pull], 1)
+    >>> molecules = np.concatenate([np.tile([[8.0], [1.0], [1.0]], (60, 1, 1)), positions], 2)
+    >>> model = ForceField(random_state=0).fit(molecules[:40], energies[:40], forces[:40])
+    >>> bool(np.abs(model.predict(molecules[40:])[1] - forces[40:]).mean() < 0.06 * np.abs(forces).mean())
+    True
+    """
+
+    n_components: PositiveInt = 3000
+    lengthscale: PositiveFloat = 10.0
+    regularization: PositiveFloat | None = None
+    energy_weight: PositiveFloat = 5.0
+    validation_fraction: Fraction = 0.2
+    random_state: RandomState = None
+
+    def fit(self, X, energies, forces=None):
+        """Fit to molecules.
+
+        Parameters
+        ----------
+        X : array, shape (n, atoms, 4)
+            Charge and position in angstrom of each atom; charges of 0 where a molecule has no more atoms.
+        energies : array, shape (n,)
+        forces : array, shape (n, atoms, 3), or None
+            In the unit of energies per angstrom; None fits energies alone.
+
+        Raises
+        ------
+        InputError
+            For arrays that are not finite or of other shapes.
+        """
+        check_params(self)
+        charges, positions = _molecules(X)
+        energies = _checked("energies", energies, charges.shape[:1])
+        forces = None if forces is None else _checked("forces", forces, positions.shape)
+        rng = generator(self.random_state)
+        self.elements_ = np.unique(charges[charges > 0])
+        counts = self._counts(charges)
+        self.energies_ = np.linalg.lstsq(counts, energies, rcond=None)[0]
+        self._fit_kernel(charges, positions, rng)
+        order = rng.permutation(len(charges))
+        n_validation = round(self.validation_fraction * len(order)) if self.regularization is None else 0
+        parts = [_Moments.zeros(self._width) for _ in range(2)]
+        rest = energies - counts @ self.energies_
+        for moments, part in zip(parts, (order[n_validation:], order[:n_validation]), strict=True):
+            for rows in self._blocks(charges, part):
+                of_forces = None if forces is None else forces[rows]
+                moments.add(*self._equations(charges[rows], positions[rows], rest[rows], of_forces))
+        path = _PATH if n_validation else np.array([self.regularization or _PATH[len(_PATH) // 2]])
+        if n_validation:
+            errors = [parts[1].error(w) for w in parts[0].solutions(path)]
+            path = path[[int(np.argmin(errors))]]
+        self.regularization_ = float(path[0])
+        (w,) = (parts[0] + parts[1]).solutions(path)
+        at = np.cumsum([len(root) for root in self._roots.values()])[:-1]
+        weights = zip(self._roots.values(), np.split(w, at), strict=True)
+        self._coefficients = [torch.from_numpy(root.T @ part) for root, part in weights]
+        return self
+
+    def predict(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Energies, shape (n,), and forces, shape (n, atoms, 3), of molecules of any number of atoms."""
+        check_is_fitted(self, "regularization_")
+        charges, positions = _molecules(X)
+        energies, forces = self._counts(charges) @ self.energies_, np.zeros(positions.shape)
+        for rows in self._blocks(charges, np.arange(len(charges))):
+            values, slopes = self._environments(charges[rows], positions[rows])
+            for z, c in zip(self._landmarks, self._coefficients, strict=True):
+                which = np.nonzero(charges[rows] == z)
+                x, landmarks = values[which], self._landmarks[z]
+                K = self._kernel(x, landmarks) * c
+                gradient = (K @ landmarks - K.sum(1, keepdim=True) * x) / self.lengthscale_**2
+                pull = -(slopes[which] @ gradient[:, :, None])[:, :, 0]
+                np.add.at(energies, rows[which[0]], K.sum(1).numpy())
+                np.add.at(forces, rows[which[0]], pull.view(len(x), -1, 3).numpy())
+        return energies, forces
+
+    def _fit_kernel(self, charges: np.ndarray, positions: Tensor, rng: np.random.Generator) -> None:
+        """Landmarks of environments, and for each element the root of their kernel matrix."""
+        some = np.sort(rng.choice(len(charges), min(_SAMPLE, len(charges)), replace=False))
+        self._environments = Environments().fit(charges[some], positions[some])
+        atoms = np.argwhere(charges > 0)
+        chosen = atoms[np.sort(rng.choice(len(atoms), min(self.n_components, len(atoms)), replace=False))]
+        found: dict[int, list[Tensor]] = {int(z): [] for z in self.elements_}
+        for rows in self._blocks(charges, np.unique(chosen[:, 0])):
+            values, _ = self._environments(charges[rows], positions[rows])
+            for molecule, atom in chosen[np.isin(chosen[:, 0], rows)]:
+                found[int(charges[molecule, atom])].append(values[np.searchsorted(rows, molecule), atom])
+        points = {z: torch.stack(each) for z, each in found.items() if each}
+        medians = [float(torch.pdist(each[:_MEDIAN]).median()) for each in points.values() if len(each) > 1]
+        self.lengthscale_ = self.lengthscale * (float(np.mean(medians)) if medians else 1.0) or 1.0
+        self._landmarks, self._roots = dict[int, Tensor](), dict[int, np.ndarray]()
+        for z, each in points.items():
+            pivots, self._roots[z] = pivoted_root(self._kernel(each, each).numpy())
+            self._landmarks[z] = each[pivots]
+
+    @property
+    def _width(self) -> int:
+        return sum(map(len, self._roots.values()))
+
+    def _kernel(self, x: Tensor, landmarks: Tensor) -> Tensor:
+        squares = torch.cdist(x, landmarks, compute_mode="donot_use_mm_for_euclid_dist").square_()
+        return squares.mul_(-0.5 / self.lengthscale_**2).exp_()
+
+    def _equations(
+        self, charges: np.ndarray, positions: Tensor, energies: np.ndarray, forces: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of weighted energies and, unless None, of the forces on all atoms, and their targets."""
+        values, slopes = self._environments(charges, positions)
+        n, d = len(charges), values.shape[2]
+        of_energies, of_forces = [], []
+        for z, landmarks in self._landmarks.items():
+            which = np.nonzero(charges == z)
+            molecule, x = torch.from_numpy(which[0]), values[which]
+            K = self._kernel(x, landmarks)
+            summed = torch.zeros(n, len(landmarks), dtype=x.dtype).index_add_(0, molecule, K)
+            of_energies.append(summed.numpy() @ self._roots[z].T)
+            if forces is None:
+                continue
+            J = slopes[which]
+            # d K / d position, without 1 / lengthscale^2
+            by_position = (J @ x[:, :, None] - (J.reshape(-1, d) @ landmarks.T).view(*J.shape[:2], -1)) * K[:, None]
+            total = torch.zeros(n, *by_position.shape[1:], dtype=x.dtype).index_add_(0, molecule, by_position)
+            of_forces.append(total.numpy() @ (self._roots[z].T / -(self.lengthscale_**2)))
+        X, y = self.energy_weight * np.concatenate(of_energies, 1), self.energy_weight * energies
+        if forces is None:
+            return X, y
+        is_atom = np.repeat(charges > 0, 3, axis=1)
+        rows = np.concatenate(of_forces, 2)[is_atom]
+        return np.concatenate([X, rows]), np.concatenate([y, -forces.reshape(n, -1)[is_atom]])
+
+    def _blocks(self, charges: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+        """Indices of molecules whose arrays are held at once."""
+        columns = max(self._environments.n_columns, self.n_components)
+        step = max(1, _NUMBERS // (3 * charges.shape[1] ** 2 * columns))
+        return (rows[start : start + step] for start in range(0, len(rows), step))
+
+    def _counts(self, charges: np.ndarray) -> np.ndarray:
+        """Numbers of atoms of each element, shape (n, elements).
+
+        Raises
+        ------
+        InputError
+            If there are elements that no training molecule has.
+        """
+        if len(new := np.setdiff1d(charges, [0, *self.elements_])):
+            raise InputError(f"X: expected elements with the charges {self.elements_.tolist()}, found {new.tolist()}")
+        return np.stack([(charges == z).sum(1) for z in self.elements_], 1).astype(np.float64)
+
+
+def _molecules(X) -> tuple[np.ndarray, Tensor]:
+    """Charges, shape (n, atoms), and positions, shape (n, atoms, 3)."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 3 or X.shape[2] != 4 or not len(X) or not np.isfinite(X).all() or not X[:, :, 0].any():
+        raise InputError(f"X: expected finite charges and positions of shape (n, atoms, 4), found shape {X.shape}")
+    return X[:, :, 0].astype(np.int64), torch.from_numpy(X[:, :, 1:])
+
+
+def _checked(name: str, values, shape) -> np.ndarray:
+    found = np.asarray(values, dtype=np.float64)
+    if found.shape != tuple(shape) or not np.isfinite(found).all():
+        raise InputError(f"{name}: expected finite numbers of shape {tuple(shape)}, found shape {found.shape}")
+    return found
