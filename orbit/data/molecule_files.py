@@ -29,7 +29,10 @@ EMBEDDING, _SEED = "conformers by RDKit (ETKDGv3 of seed 0, MMFF94)", 0
 
 @dataclass(frozen=True)
 class Molecule:
-    """Nuclear charges, shape (atoms,), positions, shape (atoms, 3), in the unit of the file, and values by name."""
+    """Nuclear charges, shape (atoms,), positions, shape (atoms, 3), in the unit of the file, and values by name.
+
+    Values are of the molecule or, in arrays, of each atom, such as ``forces``.
+    """
 
     charges: np.ndarray
     positions: np.ndarray
@@ -113,7 +116,9 @@ def _symbol(written: str) -> str:
 
 
 def _of_atoms(atoms: Any) -> Molecule:
-    return Molecule(atoms.numbers, atoms.positions, dict(getattr(atoms.calc, "results", {})) | atoms.info)
+    of_atoms = {name: values for name, values in atoms.arrays.items() if name not in ("numbers", "positions")}
+    values = of_atoms | dict(getattr(atoms.calc, "results", {})) | atoms.info
+    return Molecule(atoms.numbers, atoms.positions, values)
 
 
 def _of_database(file: Path) -> Iterator[Molecule]:
@@ -188,3 +193,21 @@ def _embedded(molecule: Any, where: str, values: dict[str, Any]) -> Molecule:
             rdForceFieldHelpers.MMFFOptimizeMolecule(whole)
     charges = np.array([atom.GetAtomicNum() for atom in whole.GetAtoms()])
     return Molecule(charges, whole.GetConformer().GetPositions(), values)
+
+
+def frames_text(X: np.ndarray, energies: np.ndarray, forces: np.ndarray) -> str:
+    """An extended XYZ file of frames, shape (n, atoms, 4), with energies, shape (n,), and forces, (n, atoms, 3).
+
+    >>> print(frames_text(np.array([[[1, 0, 0, 0.5]]]), np.array([-13.6]), np.zeros((1, 1, 3))))
+    1
+    Properties=species:S:1:pos:R:3:forces:R:3 energy=-13.6 pbc="F F F"
+    H 0.00000000 0.00000000 0.50000000 0.00000000 0.00000000 0.00000000
+    <BLANKLINE>
+    """
+    lines = []
+    for atoms, energy, pulls in zip(X, energies, forces, strict=True):
+        is_atom = atoms[:, 0] > 0
+        lines += [str(is_atom.sum()), f'Properties=species:S:1:pos:R:3:forces:R:3 energy={float(energy)} pbc="F F F"']
+        for (charge, *position), pull in zip(atoms[is_atom], pulls[is_atom], strict=True):
+            lines.append(" ".join([SYMBOLS[int(charge) - 1], *(f"{number:.8f}" for number in (*position, *pull))]))
+    return "\n".join([*lines, ""])

@@ -12,7 +12,7 @@ import numpy as np
 from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.core.memory import check_fits
 from orbit.core.paths import user_path
-from orbit.core.random import RandomState
+from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.files import existing, read_each
 from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, of_smiles, read_molecules
@@ -56,6 +56,27 @@ def coulomb_matrices(charges: np.ndarray, positions: np.ndarray) -> np.ndarray:
     i = np.arange(Z.shape[1])
     C[:, i, i] = 0.5 * Z**2.4
     return C
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Molecules with energies and forces.
+
+    Attributes
+    ----------
+    X : float64 array, shape (n, atoms, 4)
+        Charge and position of each atom; charges of 0 where a molecule has no more atoms.
+    energies : float64 array, shape (n,), or None
+    forces : float64 array, shape (n, atoms, 3), or None
+    train, test : int arrays
+        Frames of the training and the test part.
+    """
+
+    X: np.ndarray
+    energies: np.ndarray | None
+    forces: np.ndarray | None
+    train: np.ndarray
+    test: np.ndarray
 
 
 @register("dataset", "molecules")
@@ -139,14 +160,9 @@ class Molecules(OwnData):
             values = {name: table[name].to_numpy()[read] for name in self._about()}
             y = self._of_column(table, targets)[read]
         else:
-            files = self._files(path)
-            found, read = self._read_files(files)
-            molecules = [one for several in found for one in several]
+            molecules, parts = self._of_files(path)
             values = {name: _values(molecules, name) for name in (*targets, *self._about())}
             y = np.column_stack([values[name] for name in targets]) if len(targets) > 1 else values[targets[0]]
-            if path.is_dir() and (folders := folders_of_parts(path)):
-                of_files = [_part_of(files[i], folders) for i in read]
-                parts = given_parts(np.repeat(of_files, [*map(len, found)]), "path")
         task = self._task(y)
         self._check_unit(molecules)
         X = self._matrices(molecules, max(map(len, molecules)))
@@ -156,6 +172,56 @@ class Molecules(OwnData):
         source = f"{len(molecules):,} molecules in {path.name}{how}"
         more = {"clusters": clusters, "folds": folds, "reading": {"targets": targets}}
         return Dataset.of_parts(self.name, task, X, y, train, test, source, **more)
+
+    def load_frames(self, random_state: RandomState = None, forces: str | None = "forces") -> Frames:
+        """Charges, positions, energies (``target``) and forces of frames, for :class:`~orbit.learners.ForceField`.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+            Draws the test part, if none is given, and subsets.
+        forces : str or None
+            The name of the forces in the file; None reads charges and positions alone.
+
+        Raises
+        ------
+        InputError
+            For files that cannot be read, or that lack a value.
+        """
+        self.check()
+        self.check_files()
+        path = user_path(str(self.path), "dataset.path")
+        if path.suffix.lower() == ".csv" or self.unit != "angstrom":
+            raise InputError("dataset: forces are read from files of ASE with lengths in angstrom, not from CSV files")
+        molecules, parts = self._of_files(path)
+        self._check_unit(molecules)
+        size = max(map(len, molecules))
+        check_fits("dataset.path", f"{len(molecules):,} frames of {size:,} atoms", 56 * len(molecules) * size)
+        X = np.stack([_padded(np.column_stack([one.charges, one.positions]), size) for one in molecules])
+        everything = np.arange(len(X))
+        if forces is None:
+            return Frames(X, None, None, everything[:0], everything)
+        (target,) = names_of(self.target) if len(names_of(self.target)) == 1 else ("energy",)
+        values = {name: _values(molecules, name) for name in (target, *self._about())}
+        parts = given_parts(values[self.split_column], "split_column") if self.split_column else parts
+        clusters = values[self.group_column].astype(str) if self.group_column else None
+        y = values[target].astype(np.float64)
+        train, test, _ = self._divide(y, "regression", random_state, path.name, clusters, parts)
+        train_rng, test_rng = generator(random_state).spawn(2)
+        train = train[self._subset(len(train), self.n_train, train_rng, "n_train")]
+        test = test[self._subset(len(test), self.n_test, test_rng, "n_test")]
+        pulls = [_padded(_of_atoms(one, forces, i), size) for i, one in enumerate(molecules)]
+        return Frames(X, y, np.stack(pulls), train, test)
+
+    def _of_files(self, path: Path) -> tuple[list[Molecule], np.ndarray | None]:
+        """The molecules of a file, or of those of a folder, and the parts that folders say."""
+        files = self._files(path)
+        found, read = self._read_files(files)
+        molecules = [one for several in found for one in several]
+        if not (path.is_dir() and (folders := folders_of_parts(path))):
+            return molecules, None
+        of_files = [_part_of(files[i], folders) for i in read]
+        return molecules, given_parts(np.repeat(of_files, [*map(len, found)]), "path")
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())
@@ -276,20 +342,37 @@ def _part_of(file: Path, folders: Mapping[str, Path]) -> str:
     return next((part for part, folder in folders.items() if folder in file.parents), TRAIN)
 
 
+def _padded(values: np.ndarray, size: int) -> np.ndarray:
+    """Rows of atoms, with zeros up to a number of atoms."""
+    return np.pad(values, ((0, size - len(values)), (0, 0)))
+
+
+def _of_atoms(molecule: Molecule, name: str, number: int) -> np.ndarray:
+    """The vectors of its atoms, shape (atoms, 3)."""
+    found = np.asarray(_named(molecule, name, number, "runner.forces"))
+    if found.shape != (len(molecule), 3):
+        raise InputError(f"runner.forces: expected three numbers for each atom, {name!r} has shape {found.shape}")
+    return found
+
+
 def _values(molecules: list[Molecule], name: str) -> np.ndarray:
     return np.array([_value(one, name, i) for i, one in enumerate(molecules)])
 
 
 def _value(molecule: Molecule, name: str, number: int) -> Any:
-    """The value of a molecule by its name, from the file's own keys or from a calculation."""
+    """One value of a molecule by its name."""
+    value = _named(molecule, name, number, "dataset.target")
+    if np.ndim(value):
+        raise InputError(
+            f"dataset.target: expected one number or name for a molecule, {name!r} has shape {np.shape(value)}"
+        )
+    return value
+
+
+def _named(molecule: Molecule, name: str, number: int, key: str) -> Any:
+    """What a molecule has under a name, from the file's own keys or from a calculation."""
     values = molecule.values
     if name not in values:
         has = shortened(", ".join(map(str, values))) or "none"
-        raise InputError(
-            f"dataset.target: molecule {number} has no value {name!r}{suggestion(name, values)} It has {has}"
-        )
-    if np.ndim(values[name]):
-        raise InputError(
-            f"dataset.target: expected one number or name for a molecule, {name!r} has shape {np.shape(values[name])}"
-        )
+        raise InputError(f"{key}: molecule {number} has no value {name!r}{suggestion(name, values)} It has {has}")
     return values[name]

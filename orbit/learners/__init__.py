@@ -2,6 +2,7 @@
 
 from orbit.learners.adagrad import AdaGradClassifier as AdaGradClassifier, AdaGradRegressor as AdaGradRegressor
 from orbit.learners.cg import CGRegressor as CGRegressor
+from orbit.learners.forces import ForceField as ForceField
 from orbit.learners.gp import GaussianProcess as GaussianProcess
 from orbit.learners.krr import KernelRidgeRegressor as KernelRidgeRegressor
 from orbit.learners.logistic import LogisticClassifier as LogisticClassifier

@@ -21,39 +21,24 @@ from orbit.representations.environments import Environments
 # by which the median distance is estimated.
 _NUMBERS, _SAMPLE, _MEDIAN = 2**23, 200, 500
 # Shares of the largest eigenvalue, of which one is chosen.
-_PATH = 10.0 ** np.arange(-14, -3)
+_PATH = 10.0 ** np.arange(-15, -3)
 
 
-@dataclass
 class _Moments:
-    """X^T X, X^T y and y^T y of rows."""
+    """X^T X and X^T y of rows."""
 
-    A: np.ndarray
-    right: np.ndarray
-    power: float = 0.0
-
-    @classmethod
-    def zeros(cls, d: int) -> _Moments:
-        return cls(np.zeros((d, d)), np.zeros(d))
+    def __init__(self, d: int) -> None:
+        self.A, self.right = np.zeros((d, d)), np.zeros(d)
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         self.A += X.T @ X
         self.right += X.T @ y
-        self.power += float(y @ y)
 
-    def __add__(self, other: _Moments) -> _Moments:
-        return _Moments(self.A + other.A, self.right + other.right, self.power + other.power)
-
-    def solutions(self, path: np.ndarray) -> Iterator[np.ndarray]:
-        """The coefficients for each share of the largest eigenvalue."""
+    def solutions(self, path: np.ndarray) -> np.ndarray:
+        """The coefficients for each share of the largest eigenvalue, in columns."""
         values, vectors = eigh(self.A)
-        values = values.clip(0)
-        projected = vectors.T @ self.right
-        yield from (vectors @ (projected / (values + share * values[-1])) for share in path)
-
-    def error(self, w: np.ndarray) -> float:
-        """|X w - y|^2."""
-        return float(w @ (self.A @ w - 2 * self.right)) + self.power
+        values = values.clip(0)[:, None]
+        return vectors @ ((vectors.T @ self.right)[:, None] / (values + path * values[-1]))
 
 
 @dataclass(eq=False, repr=False)
@@ -75,7 +60,8 @@ class ForceField(Estimator):
         In multiples of the median distance of environments of one element.
     regularization : float > 0 or None
         lambda, as a share of the largest eigenvalue of X^T X, for rows X of energies and forces; None is the one of
-        1e-14, 1e-13 ... 1e-4 with the smallest error on ``validation_fraction`` of the frames.
+        1e-15, 1e-14 ... 1e-4 with the smallest absolute errors of
+        ``validation_fraction`` of the frames.
     energy_weight : float > 0
         Weight of an energy against one component of a force, in the unit of length: the loss of a molecule is
         energy_weight^2 (E - E')^2 + |F - F'|^2.
@@ -137,6 +123,8 @@ class ForceField(Estimator):
         """
         check_params(self)
         charges, positions = _molecules(X)
+        if len(charges) < 2:
+            raise InputError(f"X: expected at least 2 molecules to learn from, found {len(charges)}")
         energies = _checked("energies", energies, charges.shape[:1])
         forces = None if forces is None else _checked("forces", forces, positions.shape)
         rng = generator(self.random_state)
@@ -144,20 +132,26 @@ class ForceField(Estimator):
         counts = self._counts(charges)
         self.energies_ = np.linalg.lstsq(counts, energies, rcond=None)[0]
         self._fit_kernel(charges, positions, rng)
-        order = rng.permutation(len(charges))
-        n_validation = round(self.validation_fraction * len(order)) if self.regularization is None else 0
-        parts = [_Moments.zeros(self._width) for _ in range(2)]
         rest = energies - counts @ self.energies_
-        for moments, part in zip(parts, (order[n_validation:], order[:n_validation]), strict=True):
+
+        def equations(part: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             for rows in self._blocks(charges, part):
                 of_forces = None if forces is None else forces[rows]
-                moments.add(*self._equations(charges[rows], positions[rows], rest[rows], of_forces))
-        path = _PATH if n_validation else np.array([self.regularization or _PATH[len(_PATH) // 2]])
-        if n_validation:
-            errors = [parts[1].error(w) for w in parts[0].solutions(path)]
-            path = path[[int(np.argmin(errors))]]
+                yield self._equations(charges[rows], positions[rows], rest[rows], of_forces)
+
+        order, moments = rng.permutation(len(charges)), _Moments(self._width)
+        held = max(1, round(self.validation_fraction * len(order))) if self.regularization is None else 0
+        for X, y in equations(order[held:]):
+            moments.add(X, y)
+        path = _PATH if self.regularization is None else np.array([self.regularization])
+        if held:
+            W, errors = moments.solutions(path), np.zeros(len(path))
+            for X, y in equations(order[:held]):
+                errors += np.abs(X @ W - y[:, None]).sum(0)
+                moments.add(X, y)
+            path = path[[int(errors.argmin())]]
         self.regularization_ = float(path[0])
-        (w,) = (parts[0] + parts[1]).solutions(path)
+        w = moments.solutions(path)[:, 0]
         at = np.cumsum([len(root) for root in self._roots.values()])[:-1]
         weights = zip(self._roots.values(), np.split(w, at), strict=True)
         self._coefficients = [torch.from_numpy(root.T @ part) for root, part in weights]
@@ -177,7 +171,7 @@ class ForceField(Estimator):
                 gradient = (K @ landmarks - K.sum(1, keepdim=True) * x) / self.lengthscale_**2
                 pull = -(slopes[which] @ gradient[:, :, None])[:, :, 0]
                 np.add.at(energies, rows[which[0]], K.sum(1).numpy())
-                np.add.at(forces, rows[which[0]], pull.view(len(x), -1, 3).numpy())
+                np.add.at(forces, rows[which[0]], pull.view(len(x), charges.shape[1], 3).numpy())
         return energies, forces
 
     def _fit_kernel(self, charges: np.ndarray, positions: Tensor, rng: np.random.Generator) -> None:
@@ -224,7 +218,9 @@ class ForceField(Estimator):
                 continue
             J = slopes[which]
             # d K / d position, without 1 / lengthscale^2
-            by_position = (J @ x[:, :, None] - (J.reshape(-1, d) @ landmarks.T).view(*J.shape[:2], -1)) * K[:, None]
+            by_position = (J @ x[:, :, None] - (J.reshape(-1, d) @ landmarks.T).view(*J.shape[:2], len(landmarks))) * K[
+                :, None
+            ]
             total = torch.zeros(n, *by_position.shape[1:], dtype=x.dtype).index_add_(0, molecule, by_position)
             of_forces.append(total.numpy() @ (self._roots[z].T / -(self.lengthscale_**2)))
         X, y = self.energy_weight * np.concatenate(of_energies, 1), self.energy_weight * energies

@@ -46,7 +46,7 @@ def test_forces_are_minus_the_gradient_of_the_energy():
 
 
 def test_it_learns_from_forces_what_energies_alone_do_not_tell(model):
-    X, energies, forces = frames(60, 2)
+    X, _, forces = frames(60, 2)
     errors = [
         np.abs(known.predict(X)[1] - forces).mean()
         for known in (model, ForceField(random_state=0).fit(*frames(40)[:2]))
@@ -59,12 +59,14 @@ def test_the_rows_of_training_are_the_prediction(model):
     """Two formulas: features of each landmark, and gradients through the environments of the molecule."""
     X, energies, _ = frames(3, 3)
     charges, positions = X[:, :, 0].astype(int), torch.from_numpy(X[:, :, 1:])
-    rows, targets = model._equations(charges, positions, energies, np.zeros((3, 6, 3)))
+    rows, _ = model._equations(charges, positions, energies, np.zeros((3, 6, 3)))
     w = np.concatenate(
         [np.linalg.solve(r.T, c.numpy()) for r, c in zip(model._roots.values(), model._coefficients, strict=True)]
     )
     predicted = model.predict(X)
-    np.testing.assert_allclose((rows @ w)[:3] + model._counts(charges) @ model.energies_, predicted[0], atol=1e-6)
+    np.testing.assert_allclose(
+        (rows @ w)[:3] / model.energy_weight + model._counts(charges) @ model.energies_, predicted[0], atol=1e-6
+    )
     np.testing.assert_allclose(-(rows @ w)[3:], predicted[1].ravel(), atol=1e-6)
 
 

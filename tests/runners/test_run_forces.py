@@ -1,0 +1,85 @@
+"""runner=forces: from a file of frames to a model, its errors and its predictions in a file."""
+
+from pathlib import Path
+
+import ase.io
+import numpy as np
+import pytest
+from ase.build import molecule
+from ase.calculators.emt import EMT
+from ase.calculators.singlepoint import SinglePointCalculator
+from command_line import composed
+
+import orbit
+from orbit.core.errors import InputError
+from orbit.data import Molecules
+from runners.config.plan import plan
+from runners.job.job import Job
+from runners.tracking.record import Record, RunFolder
+
+NAMES = "H2O", "CH3OH", "NH3"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    rng, frames = np.random.default_rng(0), []
+    for i in range(48):
+        atoms = molecule(NAMES[i % 3])
+        atoms.rattle(0.03, rng=rng)
+        atoms.calc = EMT()
+        energy, forces = atoms.get_potential_energy(), atoms.get_forces()
+        atoms.calc = SinglePointCalculator(atoms, energy=energy, forces=forces)
+        frames.append(atoms)
+    path = tmp_path_factory.mktemp("frames") / "frames.extxyz"
+    ase.io.write(path, frames)
+    return path
+
+
+def ran(folder: Path, *overrides: str) -> Job:
+    folder.mkdir(parents=True)
+    made = plan(composed("runner=forces", "dataset=molecules", f"outputs={folder}", *overrides))
+    job = Job(made, RunFolder(folder), Record("test"))
+    made.component("runner").run(job)
+    return job
+
+
+def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
+    job = ran(tmp_path / "fit", f"dataset.path={file}", "runner.n_components=150")
+    written = ase.io.read(tmp_path / "fit" / "predictions.extxyz", ":")
+    assert len(written) == 12
+    frames = Molecules(str(file)).load_frames(job.plan.seed("dataset"))
+    errors = [
+        np.abs(one.get_forces() - frames.forces[i, : len(one)]) for one, i in zip(written, frames.test, strict=True)
+    ]
+    assert job.metrics["test/forces/mae"] == pytest.approx(np.concatenate(errors).mean(), abs=1e-7)
+    true = [frames.forces[i, : len(one)] for one, i in zip(written, frames.test, strict=True)]
+    assert job.metrics["test/forces/mae"] < 0.3 * np.abs(np.concatenate(true)).mean()
+    energies = [one.get_potential_energy() for one in written]
+    assert job.metrics["test/energy/mae"] == pytest.approx(np.abs(energies - frames.energies[frames.test]).mean())
+
+    ase.io.write(tmp_path / "new.xyz", molecule("CH3OH"), format="xyz")  # without energies
+    ran(tmp_path / "new", f"dataset.path={tmp_path / 'new.xyz'}", f"runner.model={tmp_path / 'fit'}")
+    new = ase.io.read(tmp_path / "new" / "predictions.extxyz")
+    X = Molecules(str(tmp_path / "new.xyz")).load_frames(forces=None).X
+    energy, forces = orbit.load(tmp_path / "fit" / "force_field").predict(X)
+    np.testing.assert_allclose(new.get_potential_energy(), energy[0])
+    np.testing.assert_allclose(new.get_forces(), forces[0], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["runner.forces=force"], r"^runner.forces: molecule 0 has no value 'force'; did you mean 'forces'"),
+        (["runner.forces=energy"], r"^runner.forces: expected three numbers for each atom, 'energy' has shape \(\)"),
+        (["dataset.unit=bohr"], "^dataset: forces are read from files of ASE with lengths in angstrom"),
+        (["runner.model=nowhere"], "^runner.model: expected a run folder"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(tmp_path, file, settings, message):
+    with pytest.raises(InputError, match=message):
+        ran(tmp_path / "run", f"dataset.path={file}", *settings)
+
+
+def test_other_data_are_refused(tmp_path):
+    with pytest.raises(InputError, match="^dataset: runner=forces takes dataset=molecules, found dataset=digits"):
+        ran(tmp_path / "run", "dataset=digits")
