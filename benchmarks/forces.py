@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,13 @@ import numpy as np
 from orbit import ForceField, Molecules
 from orbit.data.molecules import Frames
 
+#: Energies, shape (n,), and forces, shape (n, atoms, 3), or flattened.
+Predicted = tuple[np.ndarray, np.ndarray]
+
 _SIGMAS, _VALIDATION, _MOST = (5, 10, 20, 40, 80), 50, 300
 
 
-def own(frames: Frames, train: np.ndarray, test: np.ndarray, with_forces: bool) -> tuple[np.ndarray, np.ndarray]:
+def own(frames: Frames, train: np.ndarray, test: np.ndarray, with_forces: bool = True) -> Predicted:
     assert frames.energies is not None
     assert frames.forces is not None
     forces = frames.forces[train] if with_forces else None
@@ -30,24 +35,28 @@ def own(frames: Frames, train: np.ndarray, test: np.ndarray, with_forces: bool) 
     return model.predict(frames.X[test])
 
 
-def sgdml(frames: Frames, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sgdml(frames: Frames, train: np.ndarray, test: np.ndarray) -> Predicted:
     from sgdml.predict import GDMLPredict
     from sgdml.train import GDMLTrain
     from sgdml.utils import io
 
+    energies, forces = frames.energies, frames.forces
+    assert energies is not None
+    assert forces is not None
+
     def data(rows: np.ndarray) -> dict[str, Any]:
         found = {"type": "d", "code_version": "1", "name": np.array("frames"), "theory": np.array("none")}
-        found |= {"z": frames.X[0, :, 0].astype(int), "R": frames.X[rows][:, :, 1:], "E": frames.energies[rows]}
-        found |= {"F": frames.forces[rows], "r_unit": "Ang", "e_unit": "eV"}
+        found |= {"z": frames.X[0, :, 0].astype(int), "R": frames.X[rows][:, :, 1:], "E": energies[rows]}
+        found |= {"F": forces[rows], "r_unit": "Ang", "e_unit": "eV"}
         return found | {"md5": io.dataset_md5(found)}
 
-    def predicted(fit: np.ndarray, new: np.ndarray, sigma: int) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(fit: np.ndarray, new: np.ndarray, sigma: int) -> Predicted:
         task = trainer.create_task(data(fit), len(fit), data(new), len(new), sigma, lam=1e-10, use_sym=True)
         positions = frames.X[new][:, :, 1:].reshape(len(new), -1)
         return GDMLPredict(trainer.train(task), max_processes=1).predict(positions)
 
     trainer, held = GDMLTrain(max_processes=1), min(_VALIDATION, len(train) // 5)
-    true = frames.forces[train[:held]].reshape(held, -1)
+    true = forces[train[:held]].reshape(held, -1)
     errors = [np.abs(predicted(train[held:], train[:held], sigma)[1] - true).mean() for sigma in _SIGMAS]
     return predicted(train, test, _SIGMAS[int(np.argmin(errors))])
 
@@ -65,9 +74,9 @@ def main() -> None:
     has_sgdml = importlib.util.find_spec("sgdml") is not None
     print("| frames | | energies | forces | processor seconds |\n|---:|---|---:|---:|---:|")
     for n in args.sizes:
-        fits = {
-            "energies and forces": lambda *rows: own(*rows, True),
-            "energies alone": lambda *rows: own(*rows, False),
+        fits: dict[str, Callable[..., Predicted]] = {
+            "energies and forces": own,
+            "energies alone": partial(own, with_forces=False),
         }
         if has_sgdml and n <= _MOST:
             fits["sGDML"] = sgdml
