@@ -29,9 +29,6 @@ class Identity(AdditiveGroup, Reordering):
     def variants(cls, shape: tuple[int, ...]) -> list[Group]:
         return []
 
-    def describe(self, element: np.ndarray) -> str:
-        return ""
-
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Every shape is accepted."""
 

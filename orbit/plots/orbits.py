@@ -64,7 +64,7 @@ def orbit_examples(
         Sample(
             moved[j][i],
             x,
-            above="" if i else orbit.describe(element),
+            above="" if i or r == 1 else orbit.describe(element),
             below=f"w={weights[element]:.3f}" if i == last else "",
             ink=ink,
         )

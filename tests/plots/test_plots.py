@@ -54,10 +54,10 @@ def test_orbit_examples(rng, draw):
 
 def test_equal_weights_stand_in_the_title_and_so_does_the_slice_of_volumes(rng, draw):
     X = rng.random((2, 9, 10, 11))
-    (ax,) = draw(plots.orbit_examples(Orbit(Identity()).fit(X), X)).axes
-    assert ax.get_title().endswith("each w=1, slice 5 of 9 in depth")
+    (ax,) = draw(plots.orbit_examples(Orbit(Reflection()).fit(X), X)).axes
+    assert ax.get_title().endswith("each w=0.5, slice 5 of 9 in depth")
     assert not [text for text in texts(ax) if "w=" in text]
-    np.testing.assert_array_equal(ax.images[1].get_array(), X[1, 4])
+    np.testing.assert_array_equal(ax.images[2].get_array(), X[1, 4])
 
 
 @pytest.mark.parametrize("ink", [False, True])
