@@ -30,7 +30,7 @@ _INLINE = re.compile(r"`((?:python run\.py|orbit|torchrun) [^`\n]+)`")
 _YAML_FILE = re.compile(r"`(\S+\.yaml)`:\s*$")
 
 #: Pages whose code takes more than seconds.
-SLOW_CODE = ("choose/frequencies.md", "start/sky_and_earth.md")
+SLOW_CODE = ("choose/frequencies.md", "start/microscopy.md", "start/sky_and_earth.md")
 
 #: Pages that go from files to a result.
 START = sorted(page.stem for page in (DOCS / "start").glob("*.md") if page.stem != "index")
@@ -96,7 +96,7 @@ def test_every_command_is_planned(command, monkeypatch, tmp_path):
     for name in re.findall(r'^@register\("\w+", "(\w+)"\)', text, re.MULTILINE):  # test_readme.py installs it
         given = [word.replace(f",{name}", "") for word in given]
     monkeypatch.chdir(tmp_path)
-    for folder in ("pictures/test/3", "sky/test/ring"):
+    for folder in ("pictures/test/3", "sky/test/ring", "cells/test/coarse"):
         Path(folder).mkdir(parents=True)
     for name in ("new.csv", "new.npy"):
         Path(name).touch()
