@@ -1,13 +1,18 @@
 """Solvers on a device that is not there (:mod:`pretend_gpu`): results of arrays, and nothing as large as the features
 leaves it."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
+import torch
 from pretend_gpu import on_gpu, pretended
 
-from orbit.core.device_matrix import DeviceMatrix
+from orbit.core.device_matrix import DeviceMatrix, as_array
 from orbit.core.errors import InputError
+from orbit.core.linalg import eigh
 from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
+from orbit.solvers.moments import System
 from orbit.solvers.structure import GramStructure, StructuredFeatures
 
 TOLERANCE = {np.float64: 1e-10, np.float32: 1e-5}
@@ -116,6 +121,22 @@ def test_kernel_values(rng, name, large, dtype, monkeypatch):
         before = tensor.clone()
         LEARNERS[name]().fit(StructuredFeatures(tensor, structure), y)
         assert bool((tensor == before).all()), "restored"
+
+
+def test_an_eigendecomposition_that_fails_is_the_processors(rng, monkeypatch):
+    A = np.cov(rng.random((6, 20)))
+    monkeypatch.setattr("torch.linalg.eigh", mock.Mock(side_effect=torch.linalg.LinAlgError))
+    with pretended():
+        values, vectors = eigh(DeviceMatrix(on_gpu(A)))
+        np.testing.assert_allclose(as_array((vectors * values) @ vectors.T), A, atol=1e-12)
+
+
+def test_second_moments_of_many_columns(rng):
+    """Whose outer products are subtracted in blocks of the upper triangle."""
+    X = rng.random((20, 40))
+    with mock.patch("orbit.core.linalg.BLOCK_COLUMNS", 16), pretended():
+        system = System.from_rows(DeviceMatrix(on_gpu(X)), X[:, :1], None, "both", precise=True)
+        np.testing.assert_allclose(as_array(system.A), np.cov(X.T, ddof=0), atol=1e-12)
 
 
 def test_a_stream_of_tensors(rng):
