@@ -122,7 +122,7 @@ class ForceField(Estimator):
             For arrays that are not finite or of other shapes.
         """
         check_params(self)
-        charges, positions = _molecules(X)
+        charges, positions = molecules(X)
         if len(charges) < 2:
             raise InputError(f"X: expected at least 2 molecules to learn from, found {len(charges)}")
         energies = _checked("energies", energies, charges.shape[:1])
@@ -160,7 +160,7 @@ class ForceField(Estimator):
     def predict(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Energies, shape (n,), and forces, shape (n, atoms, 3), of molecules of any number of atoms."""
         check_is_fitted(self, "regularization_")
-        charges, positions = _molecules(X)
+        charges, positions = molecules(X)
         energies, forces = self._counts(charges) @ self.energies_, np.zeros(positions.shape)
         for rows in self._blocks(charges, np.arange(len(charges))):
             values, slopes = self._environments(charges[rows], positions[rows])
@@ -249,7 +249,7 @@ class ForceField(Estimator):
         return np.stack([(charges == z).sum(1) for z in self.elements_], 1).astype(np.float64)
 
 
-def _molecules(X) -> tuple[np.ndarray, Tensor]:
+def molecules(X) -> tuple[np.ndarray, Tensor]:
     """Charges, shape (n, atoms), and positions, shape (n, atoms, 3)."""
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 3 or X.shape[2] != 4 or not len(X) or not np.isfinite(X).all() or not X[:, :, 0].any():
