@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from orbit.core.device_matrix import DeviceMatrix, as_tensor, contiguous, like
 from orbit.core.linalg import eigh, solve_lower
 from orbit.core.threads import in_threads, threads_for
-from orbit.solvers.reflections import add_product, apply_update, panels, reflections
+from orbit.solvers.reflections import reduce_by_blocks
 
 # Above this size products of float32 rows are taken in float32.
 LARGE = 3000
@@ -270,15 +270,12 @@ class Band(Factorisation):
     ) -> None:
         self.scales = scales
         self._A = as_tensor(contiguous(A.astype(np.float32 if float32 else np.float64, copy=False)))
-        self._panel = PANEL * _PANELS_FLOAT32 if float32 else PANEL
         self._size = b = WIDE_BLOCK if is_large(len(A)) else BLOCK
         self._blocks = [slice(start, min(start + b, len(A))) for start in range(0, len(A), b)]
         self._identity = torch.eye(b, dtype=torch.float64, device=self._A.device)
-        self._diagonal = self._zeros(len(self._blocks), b, b)
-        self._beside = torch.zeros_like(self._diagonal)
-        self._triangles: list[torch.Tensor] = []
+        panel = PANEL * _PANELS_FLOAT32 if float32 else PANEL
         with threads_for(len(A) ** 3):
-            self._reduce()
+            self._diagonal, self._beside, self._triangles = reduce_by_blocks(self._A, self._blocks, b, panel)
             self.right = self.to_basis(right)
         self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
         if path is not None:
@@ -322,31 +319,6 @@ class Band(Factorisation):
         if padding := len(self._blocks) * self._size - len(rows):
             rows = torch.cat([rows, self._zeros(padding, rows.shape[1])])
         return rows.view(-1, self._size, rows.shape[1])
-
-    def _reduce(self) -> None:
-        """Compute B; rows of the upper triangle of A right of B then hold the reflections.
-
-        A block of columns below the diagonal is made triangular by a product of reflections
-        H = I - V T V^T, and the rest of A, in its upper triangle, becomes H^T A H = A - V W^T - W V^T.
-        """
-        A, update = self._A, None
-        for i, block in enumerate(self._blocks):
-            apply_update(update, A, block)
-            self._diagonal[i, : block.stop - block.start, : block.stop - block.start] = A[block, block]
-            beside, rest = A[block, block.stop :], len(A) - block.stop
-            if rest <= self._size:
-                self._beside[i, : len(beside), :rest] = beside
-                continue
-            V, T, self._beside[i] = reflections(beside)
-            product = torch.zeros_like(V)
-            for rows in panels(block.stop, len(A), self._panel):
-                apply_update(update, A, rows)  # here and not at once, so that they are read once
-                add_product(V, A, rows, product)
-            S = T.T @ product
-            W = torch.addmm(S, S @ V.T @ T, V, alpha=-0.5)
-            update = torch.cat([V, W]), torch.cat([W, V])
-            beside.copy_(V)
-            self._triangles.append(T)
 
     def _turn(self, columns: Any, transposed: bool) -> Any:
         """Q^T or Q times columns; Q does not change the first block of coordinates."""
