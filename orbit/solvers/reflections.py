@@ -1,4 +1,4 @@
-"""Householder reflections that reduce a symmetric matrix to block-tridiagonal form, of which the upper triangle is kept."""
+"""Householder reflections that reduce a symmetric matrix, given in its upper triangle, to block-tridiagonal form."""
 
 import torch
 
