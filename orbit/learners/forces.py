@@ -13,6 +13,7 @@ from torch import Tensor
 from orbit.core.component import Estimator
 from orbit.core.errors import InputError
 from orbit.core.linalg import eigh, pivoted_root
+from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt, check_params
 from orbit.core.random import RandomState, generator
 from orbit.representations.environments import Environments
@@ -126,6 +127,8 @@ class ForceField(Estimator):
         if len(charges) < 2:
             raise InputError(f"X: expected at least 2 molecules to learn from, found {len(charges)}")
         energies = _checked("energies", energies, charges.shape[:1])
+        numbers = 6 * charges.shape[1] ** 2 * self.n_components  # derivatives of kernel values in one molecule, twice
+        check_fits("n_components", f"derivatives in a molecule of {charges.shape[1]:,} atoms", 8 * numbers)
         forces = None if forces is None else _checked("forces", forces, positions.shape)
         rng = generator(self.random_state)
         self.elements_ = np.unique(charges[charges > 0])

@@ -147,3 +147,11 @@ def test_values_of_another_shape_are_refused():
     for y in (np.zeros((4, 5)), np.full((4, 6), np.nan)):
         with pytest.raises(InputError, match=r"^y: expected values of atoms, shape \(4, 6\)"):
             AtomRegressor(RidgeRegressor()).fit(X, y)
+
+
+def test_molecules_whose_derivatives_take_too_much_memory_are_refused():
+    X = np.ones((2, 20_000, 4))
+    with pytest.raises(InputError, match=r"^n_components: derivatives in a molecule of 20,000 atoms take at least"):
+        ForceField().fit(X, np.zeros(2))
+    with pytest.raises(InputError, match=r"^X: expected at least 2 molecules to learn from, found 1"):
+        ForceField().fit(X[:1], np.zeros(1))
