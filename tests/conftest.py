@@ -226,6 +226,6 @@ def new_database(tmp_path_factory) -> Callable[[Path], None]:
 
 @pytest.fixture
 def database(new_database, tmp_path) -> Path:
-    """A database in the outputs of ``run``, for other processes."""
+    """A database in the outputs of ``run``: for other processes, and before a test lets writing fail."""
     new_database(tmp_path / "out" / "mlflow.db")
     return tmp_path / "out" / "mlflow.db"

@@ -131,7 +131,7 @@ def patient(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("database", "patient")
 def test_a_run_whose_disk_is_full_at_any_write_ends_with_one_line_and_keeps_what_was_written(
     run, tmp_path, monkeypatch
 ):
@@ -154,7 +154,7 @@ def test_a_run_whose_disk_is_full_at_any_write_ends_with_one_line_and_keeps_what
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("database", "patient")
 def test_a_sweep_whose_disk_is_full_shows_and_keeps_the_jobs_before(run, tmp_path, monkeypatch):
     counted = Disk(np.inf)
     with monkeypatch.context() as patch:
@@ -168,7 +168,7 @@ def test_a_sweep_whose_disk_is_full_shows_and_keeps_the_jobs_before(run, tmp_pat
     assert_ended_by_the_next_start(run, tmp_path)
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("database", "patient")
 def test_a_run_whose_disk_is_full_at_its_upload_is_uploaded_by_the_next_start(run, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
 
@@ -307,7 +307,7 @@ class Clock:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 2, 3, 5])
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("database", "patient")
 def test_a_clock_that_is_set_back(run, tmp_path, monkeypatch, at):
     monkeypatch.setattr(time, "time", Clock(at))
     folder = RunFolder(run.finished(*SMALL))
