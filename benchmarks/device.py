@@ -51,7 +51,7 @@ RUNS = {
 }
 _SIDE, _ROUNDS = 8192, 5
 _POINTS, _COLUMNS = 20_000, 2_000
-_PATH = [1e-7, 1e-6, 1e-5, 1e-4]
+_PATH = [1e-6, 1e-4, 1e-2, 1.0]
 
 
 def main(arguments: list[str] | None = None) -> int:
