@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.errors import InputError, shortened, suggestion
-from orbit.data.units import several_units, without_units
+from orbit.data.units import several_units, units_of, without_units
 
 if TYPE_CHECKING:
     from sklearn.compose import ColumnTransformer
@@ -112,6 +112,15 @@ def numbers(frame: pd.DataFrame, advice: str = NO_NUMBERS) -> np.ndarray:
     if infinite := [name for name, column in zip(frame, found.T, strict=True) if np.isinf(column).any()]:
         raise InputError(f"the table has infinite values: {', '.join(infinite)}; remove those rows")
     return found
+
+
+def units_of_targets(frame: pd.DataFrame, columns: list[str], task: str, signs: Mapping[str, str]) -> dict[str, str]:
+    """The units of targets (:func:`~orbit.data.units.units_of`); a single one of few texts is classes, unless ``task``
+    says otherwise."""
+    found = units_of(frame[columns], signs)
+    if len(columns) > 1 or task == "regression":
+        return found
+    return {name: unit for name, unit in found.items() if many_texts(as_texts(frame[name]))}
 
 
 def targets(frame: pd.DataFrame, columns: list[str], task: str) -> np.ndarray:

@@ -6,7 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -37,6 +37,8 @@ class Listed:
     task : {"classification", "regression"}
     parts : array of "train", "val" and "test", shape (n,), or None where the test part is still to be drawn
     clusters : array, shape (n,), of what files belong together, or None
+    units : dict of str to str
+        The unit of each target that a table has with one.
     """
 
     files: list[Path]
@@ -44,11 +46,12 @@ class Listed:
     task: Task
     parts: np.ndarray | None = None
     clusters: np.ndarray | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def take(self, rows: np.ndarray) -> Listed:
         """The files at the indices ``rows``."""
         parts, clusters = (None if values is None else values[rows] for values in (self.parts, self.clusters))
-        return Listed([self.files[i] for i in rows], self.y[rows], self.task, parts, clusters)
+        return Listed([self.files[i] for i in rows], self.y[rows], self.task, parts, clusters, self.units)
 
 
 @dataclass(eq=False, repr=False)
@@ -165,9 +168,13 @@ class LabelledFiles(OwnData):
         about = listed.clusters, listed.parts
         train, test, folds = self._divide(listed.y, listed.task, random_state, self._name(), *about)
         reading |= self._fitted_scale(X, train)
+        if self.manifest is not None:
+            reading["targets"] = names_of(self.target)
         self._apply_scale(X, reading)
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
-        more = {"folds": folds, "clusters": listed.clusters, "reading": reading}
+        units = ", ".join(f"{name} ({unit})" for name, unit in listed.units.items())
+        notes = [f"units removed: {units}"] if units else []
+        more = {"folds": folds, "clusters": listed.clusters, "reading": reading, "notes": notes}
         return Dataset.of_parts(self.name, listed.task, X, listed.y, train, test, source, **more)
 
     def _name(self) -> str:
@@ -177,7 +184,7 @@ class LabelledFiles(OwnData):
         base = user_path(path, self.label())
         if base.suffix.lower() == _LIST:
             with located(base.name):
-                files, folder = self._listed_files(self._table(base, []), base, base.parent), base.parent
+                files, folder = self._listed_files(self._table(base, [])[0], base, base.parent), base.parent
         elif base.is_file() and not base.name.lower().endswith(self.suffixes):
             return super()._read_points(path, form)
         else:
@@ -225,7 +232,7 @@ class LabelledFiles(OwnData):
     def _of_manifest(self, manifest: Path) -> Listed:
         targets = names_of(self.target)
         with located(f"dataset.manifest: {manifest.name}"):
-            table = self._table(manifest, targets)
+            table, units = self._table(manifest, targets)
         base = manifest.parent if self.path is None else self._folder()
         with located("dataset.manifest"):
             files = self._listed_files(table, manifest, base)
@@ -233,20 +240,27 @@ class LabelledFiles(OwnData):
         y = y if y.dtype.kind in "biuf" else y.astype(str)
         parts = None if self.split_column is None else given_parts(table[self.split_column], "split_column")
         clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
-        return Listed(files, y, self._task(y), parts, clusters)
+        task = "regression" if units and self.task == "auto" else self._task(y)
+        return Listed(files, y, task, parts, clusters, units)
 
-    def _table(self, file: Path, targets: list[str]) -> pd.DataFrame:
-        """The table that lists files, with their targets, parts and groups, or without ``targets`` the files alone."""
-        from orbit.data.frames import require_values
+    def _table(self, file: Path, targets: list[str]) -> tuple[pd.DataFrame, dict[str, str]]:
+        """The table that lists files, with their targets, parts and groups, or without ``targets`` the files alone.
+
+        Targets with a unit are numbers; also these units.
+        """
+        from orbit.data.frames import require_values, units_of_targets
         from orbit.data.table_files import csv_options, read_table  # here, because pandas takes half a second
+        from orbit.data.units import without_units
 
         about = {"split_column": self.split_column, "group_column": self.group_column} if targets else {}
         named = [(key, name) for key, name in {"file_column": self.file_column, **about}.items() if name is not None]
         texts = [name for _, name in named]
         labels = targets if len(targets) == 1 and self.task != "regression" else []
-        table = read_table(file, texts, labels, csv_options(file, [*texts, *targets], texts, {}, {}))
+        options = csv_options(file, [*texts, *targets], texts, {}, {})
+        table = read_table(file, texts, labels, options)
         require_values(table, [*named, *(("target", name) for name in targets)], file)
-        return table
+        units = units_of_targets(table, targets, self.task, options)
+        return without_units(table, units, options), units
 
     def _listed_files(self, table: pd.DataFrame, of: Path, base: Path) -> list[Path]:
         files = [base / name for name in table[self.file_column]]

@@ -231,15 +231,13 @@ class Table(OwnData):
 
     def _units(self, table: pd.DataFrame, names: list[str], signs: Mapping[str, str]) -> dict[str, str]:
         """The units of columns, but of categories, and of a target of few texts, which are classes."""
-        from orbit.data.frames import as_texts, many_texts
+        from orbit.data.frames import units_of_targets
         from orbit.data.units import units_of
 
-        found = units_of(table[[name for name in names if name not in self._given_texts()]], signs)
-        if len(targets := names_of(self.target)) == 1 and self.task != "regression":
-            found = {
-                name: unit for name, unit in found.items() if name not in targets or many_texts(as_texts(table[name]))
-            }
-        return found
+        texts, answers = self._given_texts(), names_of(self.target)
+        others = [name for name in names if name not in (*texts, *answers)]
+        of_answers = units_of_targets(table, [name for name in answers if name not in texts], self.task, signs)
+        return units_of(table[others], signs) | of_answers
 
     def _with_targets(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows that have targets, unless missing values are refused."""

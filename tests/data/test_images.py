@@ -252,6 +252,33 @@ class TestManifest:
         assert two.y_train.shape[1:] == (2,)
         assert len(set(two.clusters)) == len(two.clusters) / 2
 
+    @pytest.mark.parametrize(
+        ("separator", "written"),
+        [
+            (",", lambda number: f"{number:.2f} cm"),
+            (",", lambda number: f"{100 * number:.0f}%"),
+            (";", lambda number: f"{number:.2f}".replace(".", ",")),
+            (";", lambda number: f"{number:.2f} cm".replace(".", ",")),
+        ],
+    )
+    def test_numbers_may_have_a_unit_and_a_decimal_comma(self, table, tmp_path, separator, written):
+        names, numbers = [*table["file"], *table["file"]] * 2, np.arange(32) / 4 + 0.25
+        listed = pd.DataFrame({"file": names, "height": [written(number) for number in numbers]})
+        listed.to_csv(tmp_path / "labels.csv", index=False, sep=separator)
+        data = Images(manifest=str(tmp_path / "labels.csv"), target="height").load(0)
+        assert data.task == "regression"
+        found = np.sort(np.concatenate([data.y_train, data.y_test]))
+        np.testing.assert_allclose(found, numbers * (100 if "%" in written(1.0) else 1))
+
+    def test_few_doses_are_classes_and_several_targets_numbers(self, table, tmp_path):
+        data = self.load(table.assign(label=["5 mg", "10 mg"] * 4), tmp_path)
+        assert data.task == "classification"
+        assert set(data.y_train) == {"5 mg", "10 mg"}
+        several = self.load(table.assign(width=[f"{i}.5 mm" for i in range(8)]), tmp_path, target=["legs", "width"])
+        assert np.sort(np.concatenate([several.y_train, several.y_test])[:, 1]).tolist() == [i + 0.5 for i in range(8)]
+        assert several.notes == ["units removed: width (mm)"]
+        assert several.reading["targets"] == ["legs", "width"]
+
     def test_leading_zeros_of_labels_are_kept(self, table, tmp_path):
         codes = self.load(table.assign(label=["007"] * 4 + ["7"] * 4), tmp_path, split_column="part")
         assert codes.task == "classification"
