@@ -16,6 +16,7 @@ from samples import draw, draw_classes
 from orbit.core.errors import InputError
 from orbit.core.fingerprint import digest, fingerprint, of_listing
 from orbit.data import Images
+from orbit.data.pictures import read_picture
 from orbit.testing import DatasetContract
 from runners.experiments.validation import GivenFolds
 
@@ -300,6 +301,26 @@ class TestManifest:
     def test_bad_ones_are_one_line(self, table, tmp_path, change, settings, message):
         with pytest.raises(InputError, match=message):
             self.load(change(table), tmp_path, **settings)
+
+
+@pytest.mark.parametrize(
+    ("planar", "tile", "compression"),
+    [
+        ("contig", (16, 16), "lzw"),
+        ("separate", (16, 16), "zstd"),
+        ("contig", None, "deflate"),
+        ("separate", None, None),
+    ],
+)
+def test_bands_of_a_geotiff_are_channels_and_overviews_left_out(tmp_path, planar, tile, compression):
+    bands = np.random.default_rng(0).integers(0, 10_000, (32, 48, 4)).astype(np.uint16)
+    georeference = [(33550, "d", 3, (10.0, 10.0, 0.0), True), (42113, "s", 0, "0", True)]
+    how = {"photometric": "minisblack", "planarconfig": planar, "tile": tile, "compression": compression}
+    with tifffile.TiffWriter(tmp_path / "scene.tif") as writer:
+        for step in (1, 2, 4):  # overviews are pages, as GDAL writes them
+            part = np.moveaxis(bands[::step, ::step], -1, 0 if planar == "separate" else -1).copy()
+            writer.write(part, **how, metadata=None, subfiletype=int(step > 1), extratags=georeference)
+    np.testing.assert_array_equal(read_picture(tmp_path / "scene.tif", "all", "channels")[0], bands)
 
 
 def test_files_in_nested_folders_are_read_on_request(tmp_path):
