@@ -351,8 +351,9 @@ def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, s
     """The default name of a run, ``rotated_digits-rotation-nystrom-n_components_100-s0``, from its sections.
 
     It starts with the experiment or, without one, the runner unless it is ``fit``, the data, the group, the encoder if
-    one is given, and the features: ``auto`` where their choice depends on the number of points. Settings that were
-    given follow, except for those that do not change results. A run that is not tracked has the name of its runner.
+    one is given, and the features: ``auto`` where their choice depends on the number of points. Runners that use no
+    group have neither it nor the features. Settings that were given follow, except for those that do not change
+    results. A run that is not tracked has the name of its runner.
 
     Raises
     ------
@@ -371,8 +372,11 @@ def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, s
             name["group"] = signature("dataset", name["dataset"]).default_choices["group"]["name"]
         if name["approx"] == "auto" and not signature("learner", chosen("learner", learner)).needs_norms:
             name["approx"] = KEYS_OF_AUTO["approx"]
-        if not signature("runner", name["runner"]).tracked:
+        known = signature("runner", name["runner"])
+        if not known.tracked:
             return name["runner"]
+        if not known.takes_group:
+            name |= {"group": "", "approx": ""}
     name["dataset"] = data_name(dataset)
     left_out = {"runner": "fit", "encoder": "auto"}
     parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in sections]

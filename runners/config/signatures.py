@@ -68,8 +68,8 @@ class Signature:
         Parameters of a learner that are those of the kernel where they are None.
     needs_norms : bool
         Whether it is a learner that needs prior variances.
-    tracked, uses_data : bool
-        Whether it is a runner whose runs are logged in MLflow, and one that loads the data set.
+    tracked, uses_data, takes_group : bool
+        Whether it is a runner whose runs are logged in MLflow, that loads the data set, and that uses the group.
     reads : list of str
         What the path of a data set leads to: endings of files, or ``folder``.
     ignored_keys : list of str
@@ -87,6 +87,7 @@ class Signature:
     needs_norms: bool = False
     tracked: bool = False
     uses_data: bool = False
+    takes_group: bool = False
     reads: list[str] = field(default_factory=list)
     ignored_keys: list[str] = field(default_factory=list)
     default_choices: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -175,7 +176,7 @@ def _of_classes(kind: str, *described: Any) -> Signature:
         made = replace(made, default_choices=choices, reads=list(described[0].reads))
         return _with_keys(made, described[0].ignored_keys)
     if kind == "runner":
-        return replace(made, tracked=described[0].tracked, uses_data=described[0].uses_data)
+        return replace(made, **{key: getattr(described[0], key) for key in ("tracked", "uses_data", "takes_group")})
     return made
 
 

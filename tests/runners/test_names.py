@@ -62,6 +62,7 @@ class TestNames:
     def test_have_the_runner_unless_it_fits_once(self, named):
         assert named(runner="compare") == "compare-digits-rotation-rf-s0"
         assert named("seed=3", runner="sync") == "sync"
+        assert named("group=rotation", runner="discover") == "discover-digits-s0"
 
     def test_jobs_of_a_sweep_leave_out_what_they_have_in_common(self, named, monkeypatch):
         monkeypatch.setenv(VARIED_ENV, "kernel,seed")
