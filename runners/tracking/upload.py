@@ -120,7 +120,9 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
         log.warning("the model is not uploaded: %s", error)
         return
     encoder, _ = without_encoder(model)
-    X = X if encoder is None else encoder.inverse_transform(X)
+    if encoder is not None:  # numbers with a unit are texts to MLflow, which would refuse 3 mg as a number
+        X = encoder.inverse_transform(X)
+        X = X.assign(**{name: X[name].map(str, na_action="ignore") for name in encoder.units or {}})
     if isinstance(model, Pipeline) and isinstance(model[-1], (GivesProbabilities, GivesStd)):
         form = folder_form(RunFolder(folder)) or {}
         model = Answering(model, form.get("targets"))

@@ -127,6 +127,20 @@ def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_
         served.predict(new.drop(columns="width"))
 
 
+def test_a_model_in_mlflow_takes_numbers_with_their_units_or_without(table, run, tmp_path):
+    new = table.assign(width=[f"{width:.3f} mm" for width in table["width"]])
+    new.to_csv("mine.csv", index=False)
+    run.ok(*TABLE[:-1], "dataset.features=[width,noise]", "dataset.target=dear", "run_name=a")
+    (logged,) = mlflow_runs(tmp_path)
+    expected = orbit.load(folders(tmp_path)[0]).predict(new)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    served = mlflow.pyfunc.load_model(f"runs:/{logged.info.run_id}/model")
+    np.testing.assert_array_equal(served.predict(new), expected)
+    for width in (new["width"], table["width"].round(3)):
+        records = new.assign(width=width)[["noise", "width"]].to_dict(orient="records")
+        np.testing.assert_array_equal(score(served, {"dataframe_records": records}), expected)
+
+
 @pytest.mark.parametrize(
     ("settings", "columns"),
     [
