@@ -18,7 +18,7 @@ METRICS = {"classification": ("accuracy", "balanced_accuracy", "macro_f1"), "reg
 LOWER_IS_BETTER = ("rmse", "mae")
 
 #: Metric -> whether larger is better. The main metric of a run is the first of these that it has.
-MAIN_METRICS = {"test/accuracy": True, "test/rmse": False} | {
+MAIN_METRICS = {"test/accuracy": True, "test/rmse": False, "test/forces/mae": False} | {
     f"validation/{name}": name not in LOWER_IS_BETTER for names in METRICS.values() for name in names
 }
 

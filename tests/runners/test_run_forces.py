@@ -15,6 +15,7 @@ from orbit.core.errors import InputError
 from orbit.data import Molecules
 from runners.config.plan import plan
 from runners.job.job import Job
+from runners.measure.metrics import MAIN_METRICS
 from runners.tracking.record import Record, RunFolder
 
 NAMES = "H2O", "CH3OH", "NH3"
@@ -54,6 +55,7 @@ def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
     assert job.metrics["test/forces/mae"] == pytest.approx(np.concatenate(errors).mean(), abs=1e-7)
     true = [frames.forces[i, : len(one)] for one, i in zip(written, frames.test, strict=True)]
     assert job.metrics["test/forces/mae"] < 0.3 * np.abs(np.concatenate(true)).mean()
+    assert next(key for key in MAIN_METRICS if key in job.metrics) == "test/forces/mae"  # what sweeps compare
     energies = [one.get_potential_energy() for one in written]
     assert job.metrics["test/energy/mae"] == pytest.approx(np.abs(energies - frames.energies[frames.test]).mean())
 
