@@ -89,10 +89,8 @@ def frame(n: int = 40) -> pd.DataFrame:
     """A table of numbers FEATURES, ``price`` and ``trust``, and of strings ``kind``."""
     rng = np.random.default_rng(0)
     columns = {"height": rng.normal(size=n), "width": rng.normal(size=n), "legs": rng.integers(0, 9, n)}
-    return pd.DataFrame(
-        columns
-        | {"kind": np.array(["owl", "cat"])[np.arange(n) % 2], "price": rng.normal(size=n), "trust": rng.random(n)}
-    )
+    columns |= {"kind": np.array(["owl", "cat"])[np.arange(n) % 2], "price": rng.normal(size=n), "trust": rng.random(n)}
+    return pd.DataFrame(columns).round(9)  # numbers of more digits are not read exactly by every version of pandas
 
 
 def new_rows(loader: Table, data: Dataset, path: str) -> np.ndarray:

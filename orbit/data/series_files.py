@@ -156,7 +156,7 @@ def _read_arff(file: Path) -> Recorded:
 def _read_tsv(file: Path) -> Recorded:
     import pandas as pd
 
-    table = pd.read_csv(file, sep="\t", header=None, dtype={0: str}, float_precision="round_trip")
+    table = pd.read_csv(file, sep="\t", header=None, dtype={0: str})
     values = table.iloc[:, 1:].to_numpy(float)
     return Recorded([*values[..., None]], y=table[0].to_numpy(str))
 

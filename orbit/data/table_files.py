@@ -80,9 +80,7 @@ def _csv(file: Path, texts: Iterable[str], labels: Sequence[str], options: dict[
     # and of thousands of one byte
     is_known = options.get("sep", ",") in _SEPARATORS or len(options["sep"]) == 1
     is_known &= (options.get("thousands") or "").isascii()
-    # of the parsers' ways to read numbers, the default of the fast one is off by a unit in the last place
-    how = {"low_memory": False, "float_precision": "round_trip"} if is_known else {"engine": "python"}
-    options = {"skipinitialspace": True} | options | how
+    options = {"skipinitialspace": True} | options | ({"low_memory": False} if is_known else {"engine": "python"})
     frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options)
     names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
     check_names(names[names != ""])  # pandas renames the second of two
