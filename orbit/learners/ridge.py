@@ -1,6 +1,6 @@
 """Ridge regression and classification."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -8,10 +8,12 @@ import numpy as np
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
 from orbit.learners.base import ClassWeight
+from orbit.learners.discriminant import discriminant
 from orbit.learners.linear import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
 from orbit.learners.targets import one_against_all
 from orbit.registry import register
 from orbit.solvers.passes import Batches
+from orbit.solvers.ridge import Solution
 
 
 @dataclass(eq=False, repr=False)
@@ -63,7 +65,7 @@ class RidgeRegressor(Ridge, LeastSquaresRegressor):
     selection : {"loo", "gcv", "hold_out"}
         How lambda is chosen, always on training data only: by the leave-one-out error,
         by generalised cross-validation, which is wrong where leverages differ by much, or
-        on a validation part. See :func:`~orbit.solvers.selection.leave_one_out`; equal rows
+        on a validation part. See :func:`~orbit.solvers.selection.LeaveOneOut`; equal rows
         are left out together, except those of a stream. A stream read in passes takes ``gcv``.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``, or in a fold of clusters.
@@ -108,12 +110,19 @@ class RidgeClassifier(Ridge, LeastSquaresClassifier):
     class_weight : "balanced", dict or None
         ``balanced`` weighs points so that all classes count the same, for classes that are rare; a mapping has the
         weights of classes.
+    decision : {"auto", "largest"}
+        The class of a point. ``largest``: that of the largest score. ``auto``: if lambda is chosen by leave-one-out
+        errors, and linear discriminant analysis of the leave-one-out predictions is right for clearly more points, that
+        of the analysis: for classes that lie on a line, such as degrees or sizes
+        (:func:`~orbit.learners.discriminant.discriminant`). It needs three classes or more.
     random_state : int, RandomState or None
         Seed of the hold-out split.
 
     Attributes
     ----------
     classes_ : array, shape (k,)
+    decision_ : {"largest", "discriminant"}
+        The rule in use; ``coef_`` and ``intercept_`` give its scores.
     coef_ : array, shape (1 or k, d)
     intercept_ : array, shape (1 or k,)
     regularization_ : float
@@ -138,7 +147,18 @@ class RidgeClassifier(Ridge, LeastSquaresClassifier):
         selection: Literal["loo", "gcv", "hold_out"] = "loo",
         validation_fraction: Fraction = 0.2,
         class_weight: ClassWeight = None,
+        decision: Literal["auto", "largest"] = "auto",
         random_state: RandomState = None,
     ) -> None:
         super().__init__(regularization, selection, validation_fraction, random_state)
         self.class_weight = class_weight
+        self.decision = decision
+
+    def _set_solution(self, solution: Solution, dtype: np.dtype) -> None:
+        is_open = self.decision == "auto" and solution.left_out is not None and len(self.classes_) > 2
+        rule = discriminant(solution.left_out) if is_open else None
+        self.decision_ = "largest" if rule is None else "discriminant"
+        if rule is not None:
+            A, c = rule
+            solution = replace(solution, W=solution.W @ A, b=solution.b @ A + c)
+        super()._set_solution(solution, dtype)

@@ -22,6 +22,7 @@ from orbit.solvers.sample import RowSample
 from orbit.solvers.selection import (
     SAMPLED_ROWS,
     Choice,
+    LeaveOneOut,
     Score,
     Solution,
     best_of_path,
@@ -30,7 +31,6 @@ from orbit.solvers.selection import (
     gcv_scores,
     held_out,
     in_float32,
-    leave_one_out,
     positive,
 )
 from orbit.solvers.structure import Constant, Independent, Operator, Structure
@@ -129,7 +129,7 @@ class RidgeSolver:
         def scorer(problem: LeastSquares) -> Score:
             if self.selection == "gcv":
                 return gcv_scores(problem, repeats)
-            return leave_one_out(problem, rows.X, rows.Y, rows.weights, repeats)
+            return LeaveOneOut(problem, rows.X, rows.Y, rows.weights, repeats)
 
         return self._choose_from(rows, self.path, float32, scorer)
 
@@ -247,7 +247,7 @@ class RidgeStream:
             return gcv_scores(problem)
         X, Y, weights = self.sample.rows()
         # weights have a mean of one over all rows
-        return leave_one_out(problem, X, Y, weights * (self.moments.n / self.moments.weight), n_distinct=problem.n)
+        return LeaveOneOut(problem, X, Y, weights * (self.moments.n / self.moments.weight), n_distinct=problem.n)
 
 
 def _solution(choice: Choice, structure: Independent, kept: slice | np.ndarray = slice(None)) -> Solution:
@@ -256,7 +256,8 @@ def _solution(choice: Choice, structure: Independent, kept: slice | np.ndarray =
     known = isinstance(operator, Constant) and isinstance(structure, Structure)
     output_matrix = operator.output_matrix if known else None  # type: ignore[union-attr]
     path, scores, error = choice.path, choice.scores, choice.problem.error
-    return Solution(W, b, choice.value, path, scores, choice.below_float32, output_matrix, error=error)
+    below, left_out = choice.below_float32, choice.left_out
+    return Solution(W, b, choice.value, path, scores, below, output_matrix, error=error, left_out=left_out)
 
 
 def _primal(operator: Operator, system: System, structure: Independent, path: np.ndarray) -> Primal:

@@ -1,5 +1,7 @@
 """Choosing lambda from a path: generalised cross-validation, leave-one-out, hold-out."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +90,21 @@ def gcv(n: int, errors: np.ndarray, freedom: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
+class LeftOutRows:
+    """Predictions of rows by a fit to all others: of at most ``SAMPLED_ROWS``, and one of each group of equal rows.
+
+    Attributes
+    ----------
+    predicted, targets : arrays, shape (m, p)
+    weights : array, shape (m,)
+    """
+
+    predicted: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
 class Solution:
     """A linear model of features, and how its lambda was chosen.
 
@@ -106,6 +123,8 @@ class Solution:
         Iterations, of an iterative solver.
     error : float or None
         The relative error of a solution that was refined, as measured; None for others.
+    left_out : LeftOutRows or None
+        Leave-one-out predictions, if lambda was chosen by them.
     """
 
     W: np.ndarray
@@ -117,6 +136,7 @@ class Solution:
     output_matrix: np.ndarray | None = None
     n_iter: int = 0
     error: float | None = None
+    left_out: LeftOutRows | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +148,8 @@ class Choice:
     below_float32 : bool
         Whether the value is the smallest that float32 products resolve, or its scores are within their rounding errors,
         so that another one may be better.
+    left_out : LeftOutRows or None
+        Leave-one-out predictions at the value, if it was chosen by them.
     """
 
     value: float
@@ -135,6 +157,7 @@ class Choice:
     scores: np.ndarray
     problem: LeastSquares
     below_float32: bool = False
+    left_out: LeftOutRows | None = None
 
 
 def in_float32(dtype: np.dtype, size: float, path: np.ndarray, trim: bool) -> bool:
@@ -165,12 +188,15 @@ def choose(
     tried = path[path >= min(floor, path[-1])] if trim else path
     by_eigenvalues = leverages and len(tried) > 1 and problem.size <= LEVERAGES_BY_EIGENVALUES
     problem.factorise(tried, by_eigenvalues, float32)
-    value, scores = float(tried[0]), np.full(len(tried), np.nan)
+    value, scores, left_out = float(tried[0]), np.full(len(tried), np.nan), None
     if len(tried) > 1:
-        value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)))
+        score = scorer(problem)
+        value, scores = best_of_path(tried, _reject_indefinite(score))
+        if isinstance(score, LeaveOneOut) and np.isfinite(scores).any():
+            left_out = score.rows(value)
     is_least = path[0] < value and not np.isfinite(scores[tried < value]).any()
     hidden = float32 and len(tried) > 1 and not problem.resolves(value)
-    return Choice(value, tried, scores, problem, float32 and (value < floor or is_least or hidden))
+    return Choice(value, tried, scores, problem, float32 and (value < floor or is_least or hidden), left_out)
 
 
 def _reject_indefinite(score: Score) -> Score:
@@ -225,15 +251,8 @@ def warn_at_end(
     )
 
 
-def leave_one_out(
-    problem: LeastSquares,
-    X: Any,
-    Y: np.ndarray,
-    weights: np.ndarray | None,
-    repeats: Repeats | None = None,
-    n_distinct: int | None = None,
-) -> Score:
-    """The negative mean square leave-one-out error of independent outputs, exact or estimated.
+class LeaveOneOut:
+    """The negative mean square leave-one-out error of independent outputs, exact or estimated, as a function of lambda.
 
     The residual of a row that is left out of the fit is r / (1 - h) for its residual r and leverage h. Generalised
     cross-validation takes the mean leverage in place of h, and so its score can be far too good at small lambda, where
@@ -250,33 +269,52 @@ def leave_one_out(
     repeats : the repeated rows; None takes all rows as different
     n_distinct : the number of different rows of the problem, if ``X`` are some of them, drawn at random; None is all
     """
-    general = gcv_scores(problem, repeats)
-    repeats, n = repeats or Repeats.none(Y, weights), len(X)
-    groups, n_distinct = np.arange(repeats.distinct), n_distinct or repeats.distinct
-    if len(groups) > SAMPLED_ROWS:
-        groups = np.sort(np.random.default_rng(0).choice(groups, SAMPLED_ROWS, replace=False))
-    rows = np.unique(repeats.groups, return_index=True)[1][groups]  # one of each group
-    weights_of_rows = np.ones(n) if weights is None else weights
-    left_out = problem.left_out(rows, X, Y, weights_of_rows)
-    times = (repeats.weights[groups] / weights_of_rows[rows])[:, None]
-    beside_mean = (repeats.means[groups] - Y[rows]) * np.sqrt(weights_of_rows[rows])[:, None]
 
-    def score(regularization: float) -> float:
-        residuals, left = left_out(regularization)
-        residuals = (residuals + beside_mean) * np.sqrt(times)
-        left = 1 - times * (1 - left[:, None])
+    def __init__(
+        self,
+        problem: LeastSquares,
+        X: Any,
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        repeats: Repeats | None = None,
+        n_distinct: int | None = None,
+    ) -> None:
+        self._problem, self._general = problem, gcv_scores(problem, repeats)
+        repeats, n = repeats or Repeats.none(Y, weights), len(X)
+        groups, self._n_distinct = np.arange(repeats.distinct), n_distinct or repeats.distinct
+        if len(groups) > SAMPLED_ROWS:
+            groups = np.sort(np.random.default_rng(0).choice(groups, SAMPLED_ROWS, replace=False))
+        rows = np.unique(repeats.groups, return_index=True)[1][groups]  # one of each group
+        weights_of_rows = np.ones(n) if weights is None else weights
+        self._left_out, self._n_numbers = problem.left_out(rows, X, Y, weights_of_rows), Y.size
+        self._weights, self._targets = repeats.weights[groups], repeats.means[groups]
+        self._times = (self._weights / weights_of_rows[rows])[:, None]
+        self._beside_mean = (self._targets - Y[rows]) * np.sqrt(weights_of_rows[rows])[:, None]
+
+    def __call__(self, regularization: float) -> float:
+        problem, (residuals, left) = self._problem, self._residuals(regularization)
         # rounding of A changes leverages by rounding * scale / lambda, and those of a group by a multiple of it
-        unknown = ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * (times - 1)
+        unknown = ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * (self._times - 1)
         if (left < np.maximum(unknown, _LEAST_SHARE_LEFT)).any():
             return -np.inf
         error = np.square(residuals / left).sum()
-        if len(groups) == n_distinct:
-            return -float(error) / Y.size
-        mean_left = 1 - problem.errors_and_freedom(regularization, n_distinct)[1] / n_distinct
+        if len(residuals) == self._n_distinct:
+            return -float(error) / self._n_numbers
+        mean_left = 1 - problem.errors_and_freedom(regularization, self._n_distinct)[1] / self._n_distinct
         of_rows = np.square(residuals / mean_left).sum()
-        return general(regularization) / Y.shape[1] * float(error / of_rows) if of_rows > 0 else -np.inf
+        n_outputs = residuals.shape[1]
+        return self._general(regularization) / n_outputs * float(error / of_rows) if of_rows > 0 else -np.inf
 
-    return score
+    def rows(self, regularization: float) -> LeftOutRows:
+        """The predictions of the rows that the score is made of."""
+        residuals, left = self._residuals(regularization)
+        errors = residuals / left / np.sqrt(self._weights)[:, None]
+        return LeftOutRows(self._targets - errors, self._targets, self._weights)
+
+    def _residuals(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals times the roots of the weights, shape (m, p), and what leverages leave of 1, shape (m, 1)."""
+        residuals, left = self._left_out(regularization)
+        return (residuals + self._beside_mean) * np.sqrt(self._times), 1 - self._times * (1 - left[:, None])
 
 
 def held_out(

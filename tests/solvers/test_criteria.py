@@ -19,15 +19,28 @@ from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.orbits import Orbit
 from orbit.solvers.moments import Moments
 from orbit.solvers.repeats import Repeats, equal_rows
-from orbit.solvers.selection import DEFAULT_PATH, best_of_path, gcv_scores, leave_one_out, warn_at_end
+from orbit.solvers.selection import DEFAULT_PATH, LeaveOneOut, best_of_path, gcv_scores, warn_at_end
 
 
 @pytest.mark.parametrize("kind", FACTORISATIONS)
 def test_leave_one_out_is_leaving_one_out(system, kind):
     X, Y = system
-    score = leave_one_out(factorised(X, Y, kind=kind), X, Y, None)
+    score = LeaveOneOut(factorised(X, Y, kind=kind), X, Y, None)
     for value in PATH:
         assert score(value) == pytest.approx(-oracles.leave_one_out(X, Y, value), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", FACTORISATIONS)
+def test_left_out_rows_are_predicted_by_fits_to_all_others(system, kind):
+    X, Y = system
+    rows = LeaveOneOut(factorised(X, Y, kind=kind), X, Y, None).rows(PATH[3])
+    expected = []
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        model = Ridge(alpha=PATH[3] * len(X)).fit(X[others], Y[others])
+        expected.append(model.predict(X[i : i + 1])[0])
+    np.testing.assert_allclose(rows.predicted, np.reshape(expected, Y.shape), rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(rows.targets, Y)
 
 
 def test_leave_one_out_of_many_rows_is_estimated_from_some(rng, monkeypatch):
@@ -35,9 +48,9 @@ def test_leave_one_out_of_many_rows_is_estimated_from_some(rng, monkeypatch):
     X = rng.standard_normal((800, 40)) * np.where(rng.random(800) < 0.5, 0.05, 1.0)[:, None] ** 2
     Y = rng.standard_normal((800, 2)) * (0.2 + np.linalg.norm(X, axis=1, keepdims=True))
     problem = factorised(X, Y)
-    exact = leave_one_out(problem, X, Y, None)
+    exact = LeaveOneOut(problem, X, Y, None)
     monkeypatch.setattr("orbit.solvers.selection.SAMPLED_ROWS", 400)
-    estimated = leave_one_out(problem, X, Y, None)
+    estimated = LeaveOneOut(problem, X, Y, None)
     for value in (1e-6, 1e-3, 1e-1):
         assert estimated(value) == pytest.approx(exact(value), rel=0.02)
 
@@ -49,9 +62,9 @@ def test_the_estimate_holds_where_cross_validation_does_not(seed, monkeypatch):
     X = RandomFourier(Gaussian(1.0), n_components=300, random_state=0).fit(points).transform(points)
     Y = y[:, None] * [1.0, 0.5]
     problem = factorised(X, Y)
-    exact, general = leave_one_out(problem, X, Y, None), gcv_scores(problem)
+    exact, general = LeaveOneOut(problem, X, Y, None), gcv_scores(problem)
     monkeypatch.setattr("orbit.solvers.selection.SAMPLED_ROWS", 400)
-    estimated = leave_one_out(problem, X, Y, None)
+    estimated = LeaveOneOut(problem, X, Y, None)
     assert exact(1e-4) < 1.5 * general(1e-4) / 2, "its score is a sum over outputs"
     for value in (1e-4, 1e-3, 1e-2):
         assert estimated(value) == pytest.approx(exact(value), rel=0.25)  # of 20 other draws the worst is 0.16
@@ -65,11 +78,11 @@ def test_leave_one_out_of_repeated_rows_is_that_of_their_weighted_means(system, 
     w = rng.random(len(rows)) + 0.2 if weighted else np.ones(len(rows))
     w /= w.mean()
     given = w if weighted else None
-    found = leave_one_out(factorised(X[rows], noisy, given), X[rows], noisy, given, Repeats.find(X[rows], noisy, given))
+    found = LeaveOneOut(factorised(X[rows], noisy, given), X[rows], noisy, given, Repeats.find(X[rows], noisy, given))
     means = np.array([np.average(noisy[rows == i], axis=0, weights=w[rows == i]) for i in range(len(X))])
     of_groups = np.bincount(rows, w)
     of_groups /= of_groups.mean()
-    merged = leave_one_out(factorised(X, means, of_groups), X, means, of_groups)
+    merged = LeaveOneOut(factorised(X, means, of_groups), X, means, of_groups)
     for value in PATH[1:]:
         assert found(value) == pytest.approx(merged(value), rel=1e-6)
 
@@ -199,7 +212,7 @@ def test_weighted_scores_are_leaving_one_out_and_gcv(system, rng):
             rest = np.arange(n) != i
             model = Ridge(alpha=n * value).fit(X[rest], Y[rest], sample_weight=w[rest])
             errors.append(w[i] * np.square(model.predict(X[[i]])[0] - Y[i]).mean())
-        assert leave_one_out(problem, X, Y, w)(value) == pytest.approx(-np.mean(errors), rel=1e-6)
+        assert LeaveOneOut(problem, X, Y, w)(value) == pytest.approx(-np.mean(errors), rel=1e-6)
         fitted = Ridge(alpha=n * value).fit(X, Y, sample_weight=w)
         columns = [Ridge(alpha=n * value).fit(X, e, sample_weight=w).predict(X) for e in np.eye(n)]
         freedom = np.trace(np.array(columns))
