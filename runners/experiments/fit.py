@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from orbit.data import Dataset
+from orbit.learners import RidgeClassifier
 from orbit.learners.base import Learner
 from orbit.registry import register
 from orbit.solvers.selection import end_of_path
@@ -115,6 +116,8 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
     job.row("references", references)
     if learner.path_parameter is not None:
         job.row(learner.path_parameter, _chosen(learner))
+    if isinstance(learner, RidgeClassifier) and learner.decision_ == "discriminant":
+        job.row("decision", "by discriminant analysis of leave-one-out predictions, for classes on a line")
     for label, part in (("lengthscale", features), ("hyper.lengthscale", fitted.model["hyper"])):
         if part.chosen_scale_ is not None:
             job.row(label, str(part.chosen_scale_))

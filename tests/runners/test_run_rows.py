@@ -241,6 +241,17 @@ def test_a_flag_that_is_rare_is_found_by_balanced_classes(table):
 
 
 @pytest.mark.usefixtures("table")
+def test_classes_on_a_line_are_decided_by_discriminant_analysis(table, run, tmp_path):
+    rng = np.random.default_rng(0)
+    size, n = np.arange(180) % 3, 180
+    pd.DataFrame({"length": 3.0 * size + rng.standard_normal(n), "width": rng.standard_normal(n), "size": size}).to_csv(
+        "sizes.csv", index=False
+    )
+    given = ("dataset=table", "dataset.path=sizes.csv", "dataset.target=size", "dataset.task=classification")
+    printed = run.ok(*given, "group=identity", "approx=points", "runner.save_model=false")
+    assert "by discriminant analysis of leave-one-out predictions" in printed
+
+
 def test_standard_deviations_of_a_regression_are_scored():
     _, data, found = fitted(COLUMNS, "dataset.target=price", "learner=gp", "approx=exact")
     mean, std = found.model[-1].predict(found.model[:-1].transform(data.X_test), return_std=True)

@@ -88,7 +88,7 @@ def test_the_leave_one_out_error_is_that_of_fits_without_each_point(problem):
 def test_a_classifier_predicts_as_in_float64(problem):
     K, Y, _ = problem
     y, in_float64 = np.digitize(Y[:, 0], [-0.3, 0.3]), StructuredFeatures(K.values.astype(np.float64), K.structure)
-    found, expected = (RidgeClassifier().fit(values, y) for values in (K, in_float64))
+    found, expected = (RidgeClassifier(decision="largest").fit(values, y) for values in (K, in_float64))
     assert found.regularization_ == pytest.approx(expected.regularization_)
     np.testing.assert_allclose(found.decision_function(K), expected.decision_function(in_float64), atol=1e-6)
 
