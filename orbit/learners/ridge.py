@@ -155,8 +155,8 @@ class RidgeClassifier(Ridge, LeastSquaresClassifier):
         self.decision = decision
 
     def _set_solution(self, solution: Solution, dtype: np.dtype) -> None:
-        is_open = self.decision == "auto" and solution.left_out is not None and len(self.classes_) > 2
-        rule = discriminant(solution.left_out) if is_open else None
+        left_out = solution.left_out if self.decision == "auto" and len(self.classes_) > 2 else None
+        rule = None if left_out is None else discriminant(left_out)
         self.decision_ = "largest" if rule is None else "discriminant"
         if rule is not None:
             A, c = rule
