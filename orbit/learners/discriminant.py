@@ -31,16 +31,18 @@ def discriminant(left_out: LeftOutRows) -> tuple[np.ndarray, np.ndarray] | None:
     A, c : arrays, shapes (k, k) and (k,)
     """
     scores, labels, weights = left_out.predicted, left_out.targets.argmax(1), left_out.weights
-    k = scores.shape[1]
+    k, largest = scores.shape[1], scores.argmax(1) == labels
     members = weights[:, None] * (labels[:, None] == np.arange(k))
     sizes = members.sum(0)
-    counts = np.bincount(labels, minlength=k)
-    if (counts < 2).any():
+    if largest.all() or (np.bincount(labels, minlength=k) < 2).any():
         return None
     means = members.T @ scores / sizes[:, None]
     within = scores - means[labels]
     covariance = (within * weights[:, None]).T @ within / weights.sum() * len(scores) / (len(scores) - k)
-    covariance += _SHRINKAGE * np.trace(covariance) / k * np.eye(k)
+    scale = float(np.trace(covariance)) / k
+    if not scale:  # all scores of a class are equal
+        return None
+    covariance += _SHRINKAGE * scale * np.eye(k)
     A = np.linalg.solve(covariance, means.T)
     c = np.log(sizes / sizes.sum()) - 0.5 * (means.T * A).sum(0)
 
@@ -53,9 +55,9 @@ def discriminant(left_out: LeftOutRows) -> tuple[np.ndarray, np.ndarray] | None:
         values[np.arange(len(scores)), labels] = (scores * towards).sum(1) - 0.5 * (moved * towards).sum(1) + prior
         return values.argmax(1) == labels
 
-    with_rule, largest = right_when_left_out(), scores.argmax(1) == labels
+    with_rule = right_when_left_out()
     gains, losses = int((with_rule & ~largest).sum()), int((largest & ~with_rule).sum())
     if gains - losses <= _CLEARLY * np.sqrt(gains + losses):
         return None
-    mean = A.mean(1, keepdims=True), c.mean()
-    return A - mean[0], c - mean[1]  # so that scores of one class are comparable between points
+    # less their mean over classes, so that scores of one class are comparable between points
+    return A - A.mean(1, keepdims=True), c - c.mean()

@@ -75,6 +75,12 @@ def test_a_weight_is_a_repeated_row(rng):
     assert len(np.unique(labels)) == k
 
 
+def test_equal_scores_have_no_rule():
+    targets = 2.0 * np.eye(3)[np.arange(30) % 3] - 1
+    assert discriminant(LeftOutRows(np.zeros((30, 3)), targets, np.ones(30))) is None
+    assert discriminant(LeftOutRows(targets, targets, np.ones(30))) is None
+
+
 def test_classes_of_one_row_have_no_rule(rng):
     rows = left_out(rng, 60)
     few = LeftOutRows(rows.predicted[:4], rows.targets[:4], rows.weights[:4])
