@@ -240,7 +240,6 @@ def test_a_flag_that_is_rare_is_found_by_balanced_classes(table):
     assert found.metrics["test/balanced_accuracy"] > 0.6
 
 
-@pytest.mark.usefixtures("table")
 def test_classes_on_a_line_are_decided_by_discriminant_analysis(table, run, tmp_path):
     rng = np.random.default_rng(0)
     size, n = np.arange(180) % 3, 180
@@ -252,6 +251,7 @@ def test_classes_on_a_line_are_decided_by_discriminant_analysis(table, run, tmp_
     assert "by discriminant analysis of leave-one-out predictions" in printed
 
 
+@pytest.mark.usefixtures("table")
 def test_standard_deviations_of_a_regression_are_scored():
     _, data, found = fitted(COLUMNS, "dataset.target=price", "learner=gp", "approx=exact")
     mean, std = found.model[-1].predict(found.model[:-1].transform(data.X_test), return_std=True)
