@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
@@ -226,6 +227,13 @@ def site():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_names_of_the_reference_exist():
+    found = re.findall(r"^::: (\S+)$", (DOCS / "reference" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found
+    for name in found:
+        pkgutil.resolve_name(name)  # raises ImportError or AttributeError
 
 
 def test_reference_pages_have_every_component_with_its_keys(site):
