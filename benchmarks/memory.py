@@ -190,5 +190,7 @@ def _table(rows: list[list[str]]) -> str:
 def _growth(curves: dict[str, Lines]) -> Figure:
     """Time, and memory, which should stay constant, from zero on."""
     figure = plots.panels(curves, "points", linear=[_PEAK], slopes=True)
-    figure.axes[1].set_ylim(0, 1.3 * figure.axes[1].get_ylim()[1])
+    for ax in figure.axes:
+        if ax.get_title() == _PEAK:
+            ax.set_ylim(0, 1.3 * ax.get_ylim()[1])
     return figure

@@ -212,14 +212,14 @@ class TestProcesses:
             (("--help",), 0, "group: affine, amplitude, cyclic"),
             (("--info", "approx=rf"), 0, "approx.n_components=512"),
             (("--info", "engine"), 0, "engine.progress=true  (in Python: false)"),
-            (("--cfg", "job"), 0, "n_components: 1000"),
+            (("--cfg", "job"), 0, "approx:\n  name: auto"),
             (("dataset=arrays", "dataset.path=gone.npz"), 2, "error: dataset.path: expected a file at "),
             (("dataset=images", "dataset.path=run.csv"), 2, "found a .csv file; choose dataset=table"),
-            (("dataset=arrays", "dataset.path=run.csv"), 2, "expected a file (.npz, .npy) at "),
+            (("dataset=arrays", "dataset.path=run.csv"), 2, "expected a file (.npz, .npy, .mat) at "),
             (("dataset=table", "dataset.path=."), 2, "found a folder; choose dataset=images or sounds"),
             (("grp=rotation",), 2, "error: grp: no such key; did you mean 'group'?"),
             (("group=rotaton",), 2, "error: group=rotaton: no such group; did you mean 'rotation'?"),
-            (("approx.n_components=many",), 2, "approx.n_components: expected an integer >= 1, found 'many'"),
+            (("approx.n_components=many",), 2, "approx.n_components: expected an integer >= 1 or null, found 'many'"),
             (("orbit.size=-1",), 2, "error: orbit.size: expected an integer >= 1 or null, found -1"),
         ]:
             code, out, err, imported = call(*arguments)
