@@ -67,6 +67,54 @@ def test_channels_are_scaled_separately(network, rng):
     np.testing.assert_allclose(found, encode(Onnx(network).fit(X), scaled), atol=1e-5)
 
 
+def test_channels_apart_are_pictures_of_their_own(network, filters, rng):
+    X = rng.random((70, 6, 5, 3)).astype(np.float32)
+    pair = np.repeat(X.transpose(0, 3, 1, 2)[:, :, None], 2, axis=2)  # every channel in both of the network
+    pair = pair * np.array([2.0, 1.0], np.float32)[:, None, None] + np.array([0.0, -1.0], np.float32)[:, None, None]
+    expected = torch.conv2d(torch.from_numpy(pair.reshape(210, 2, 6, 5)), torch.from_numpy(filters))
+    encoder = Onnx(network, channels="apart", scale=[2.0, 1.0], shift=[0.0, -1.0]).fit(X[:3])
+    np.testing.assert_allclose(encode(encoder, X), expected.reshape(70, -1).numpy(), atol=1e-5)
+    grey = Onnx(network, channels="apart").fit(X[..., 0])
+    np.testing.assert_allclose(encode(grey, X[..., 0]), encode(Onnx(network).fit(X[..., [0, 0]]), X[..., [0, 0]]))
+
+
+def test_pictures_are_resized_for_the_network(tmp_path, rng):
+    weights = {"two": np.array(2.0, np.float32)}
+    nodes = [helper.make_node("Mul", ["x", "two"], ["y"])]
+    path = write(tmp_path / "double.onnx", nodes, weights, ["n", 1, 4, 4], ["y"])
+    X = np.repeat(np.repeat(rng.random((5, 2, 2)), 4, axis=1), 4, axis=2)
+    smaller = encode(Onnx(path, resize=4).fit(X), X).reshape(5, 4, 4)
+    np.testing.assert_allclose(smaller[:, ::3, ::3], 2 * X[:, ::7, ::7], rtol=1e-6)  # corners, which are constant
+    np.testing.assert_allclose(smaller.mean((1, 2)), 2 * X.mean((1, 2)), rtol=1e-5)
+    larger = encode(Onnx(path, resize=4).fit(X[:, ::4, ::4]), X[:, ::4, ::4]).reshape(5, 4, 4)
+    between = np.array([[1, 0.75, 0.25, 0], [0, 0.25, 0.75, 1]])  # linear between the centres of pixels
+    np.testing.assert_allclose(larger, 2 * between.T @ X[:, ::4, ::4] @ between, rtol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_maps_are_averaged_over_places(layout, tmp_path, rng):
+    X = rng.random((9, 6, 5, 2))
+    shape = ["n", 2, 6, 5] if layout == "NCHW" else ["n", 6, 5, 2]
+    nodes = [helper.make_node("Mul", ["x", "x"], ["squares"])]
+    path = write(tmp_path / "squares.onnx", nodes, {}, shape, ["squares"])
+    pooled = Onnx(path, layout=layout, pooling="mean").fit(X)
+    assert pooled.n_outputs_ == 2
+    np.testing.assert_allclose(encode(pooled, X), (X**2).mean((1, 2)), rtol=1e-6)
+
+
+def test_vectors_are_standardised_over_the_sample(network, rng):
+    X = rng.random((40, 6, 5, 2)).astype(np.float32)
+    X[:, :3, :3] = 0.0  # a coordinate of every map is constant
+    plain = encode(Onnx(network).fit(X), X).astype(np.float64)
+    found = encode(Onnx(network, standardize=True).fit(X), X)
+    deviation = plain.std(0)
+    constant = deviation < 1e-7
+    assert 0 < constant.sum() < len(constant)
+    assert not found[:, constant].any()
+    expected = (plain - plain.mean(0))[:, ~constant] / deviation[~constant]
+    np.testing.assert_allclose(found[:, ~constant], expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("shape", [["n", 3, 4, 1], [2, 3, 4, 1], [1, 3, "w", "c"]], ids=str)
 def test_images_with_channels_last_and_batches_of_one_size(shape, tmp_path, rng):
     weights = {"two": np.array(2.0, np.float32)}
@@ -81,6 +129,12 @@ def test_vectors_in_double_precision(tmp_path, rng):
     path = write(tmp_path / "linear.onnx", nodes, {"w": w}, ["n", 5], ["y"], onnx.TensorProto.DOUBLE)
     X = rng.standard_normal((4, 5))
     np.testing.assert_allclose(encode(Onnx(path, layout="none").fit(X), X), X @ w, rtol=1e-12)
+
+
+def test_an_output_without_places_cannot_be_pooled(tmp_path, rng):
+    path = write(tmp_path / "flat.onnx", [helper.make_node("Flatten", ["x"], ["y"])], {}, ["n", 1, 3, 4], ["y"])
+    with pytest.raises(InputError, match=r"^encoder.pooling: expected none for an output that is no maps: y has shape"):
+        Onnx(path, pooling="mean").fit(rng.random((2, 3, 4)))
 
 
 def test_a_fitted_encoder_does_not_need_the_file(network, rng):
@@ -146,6 +200,13 @@ def test_errors_are_one_line(network, tmp_path, rng):
             X,
             r"^encoder.scale: expected a number, or one for each of 2 channels, found",
         ),
+        (
+            Onnx(network, channels="apart", scale=[1.0, 1.0, 1.0]),
+            X,
+            r"^encoder.scale: expected a number, or one for each of 2 channels, found",
+        ),
+        (Onnx(network), X[:, 1:], r"change it or the points, or set encoder.resize or encoder.channels=apart$"),
+        (Onnx(network, layout="none", resize=8), X, r"^encoder.resize: expected None in encoder.layout=none, "),
         (Onnx(network, layout="HWC"), X, r"^encoder.layout: expected one of 'NCHW', 'NHWC', 'none', found 'HWC'$"),
     ]
     for encoder, points, message in wrong:
