@@ -12,15 +12,16 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from scipy.special import expit
+from torch import Tensor
 
-from orbit.approx.kernel_sums import KernelSums, ProjectedKernelSums
+from orbit.approx.kernel_sums import KernelSums
 from orbit.core.linalg import pivoted_root
 from orbit.core.threads import in_threads, threads_for
-from orbit.engine.embedding import ProjectedEmbedding, Scratch
+from orbit.engine.embedding import Scratch
 from orbit.engine.memory import slices
 from orbit.kernels import OperatorKernel
-from orbit.kernels.base import ProjectedKernelValues
 from orbit.kernels.operator_valued import FieldKernel
+from orbit.kernels.radial import RadialColumns, squared_distances
 from orbit.solvers.evidence import evidence_of_features
 from orbit.solvers.left_out import encoded_targets, left_out, rows_of
 from orbit.solvers.structure import Structure, StructuredFeatures
@@ -176,10 +177,19 @@ def _evidence(psi: Any, targets: np.ndarray) -> float:
     return evidence_of_features(rows / size, targets) if targets.any() and size > 0 else 0.0
 
 
-class _SharedProjections(ProjectedKernelSums):
-    """Sums of several kernels, each projection computed once."""
+class _SharedDistances(KernelSums):
+    """Sums of radial kernels of several lengthscales, each distance computed once."""
 
-    add = ProjectedEmbedding.add
+    def __init__(self, columns: list[Any], n_points: int) -> None:
+        super().__init__(columns, n_points)
+        self.distances = squared_distances(columns)
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        squares, values = (scratch.matrix(i, len(points), units.stop - units.start) for i in range(2))
+        self.distances(points, units, squares)
+        for i, columns in enumerate(self.columns):
+            torch.mul(squares, columns.factor, out=values)
+            self._sums(i, units, total).add_(columns.of_squares(values), alpha=weight)
 
 
 def kernel_features(kernel: Any, landmarks: np.ndarray, moved: np.ndarray, weights: np.ndarray) -> Features:
@@ -199,8 +209,7 @@ def kernel_features(kernel: Any, landmarks: np.ndarray, moved: np.ndarray, weigh
     def features(multiples: np.ndarray) -> Iterator[np.ndarray]:
         kernels = [scalar.rescaled(multiple) for multiple in multiples]
         columns: list[Any] = [kernel.against(points) for kernel in kernels]
-        are_projected = all(isinstance(each, ProjectedKernelValues) for each in columns)
-        sums = (_SharedProjections if are_projected else KernelSums)(columns, m)
+        sums = (_SharedDistances if isinstance(columns[0], RadialColumns) else KernelSums)(columns, m)
         total = points.new_zeros(n, len(kernels) * m)
 
         def add(rows: slice) -> None:

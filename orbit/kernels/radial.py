@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -41,6 +41,7 @@ class RadialColumns:
     ----------
     B : tensor, shape (m, d)
     factor : float
+        Negative if the profile is ``exp``.
     profile : callable
         Turns a tile of ``factor |a - b|^2`` into kernel values, in place.
     exact_above : float >= 0
@@ -59,6 +60,7 @@ class RadialColumns:
         vanishes_at: float = math.inf,
     ) -> None:
         self.factor, self.profile = factor, profile
+        self.range = (0.0, math.inf) if factor > 0 else (_least_exponent(B.dtype), 0.0)
         self.exact_above, self.vanishes_at = exact_above, vanishes_at
         # Distances do not change when the origin moves, and rounding is smaller near it.
         self.origin = B.mean(0)
@@ -83,7 +85,6 @@ class RadialColumns:
         squares_a, squares_b = A.square().sum(1, keepdim=True).mul_(self.factor), self.squares[None, columns]
         torch.addmm(squares_b, A, B.T, alpha=-2 * self.factor, out=out)
         out.add_(squares_a)
-        out.clamp_(min=0) if self.factor > 0 else out.clamp_(max=0)
         largest = self.largest_square + (float(squares_a.abs().max()) if len(A) else 0.0)
         if largest > self.exact_above:
             limits = squares_a * _CLOSE + squares_b * _CLOSE  # of the sign of the factor
@@ -91,7 +92,11 @@ class RadialColumns:
             if _CLOSE * largest > vanished:
                 limits.clamp_(-vanished, vanished)
             self._refine(A, B, limits, None if self.rest is None else self.rest[columns], out)
-        return self.profile(out)
+        return self.of_squares(out)
+
+    def of_squares(self, squares: Tensor) -> Tensor:
+        """Turn ``factor |a - b|^2``, with rounding errors, into kernel values, in place."""
+        return self.profile(squares.clamp_(*self.range))
 
     def _refine(self, A: Tensor, B: Tensor, limits: Tensor, rest: Tensor | None, out: Tensor) -> None:
         """Replace entries nearer to 0 than ``limits``, shape (n, m), by ``factor |a - b|^2`` from the differences."""
@@ -124,7 +129,27 @@ class ProjectedRadialColumns(RadialColumns):
     def from_projections(self, projections: Tensor, squares: Tensor, columns: slice) -> Tensor:
         values = projections.mul_(-2 * self.factor).add_(self.norms[columns])
         values.add_(squares[..., None], alpha=self.factor)
-        return self.profile(values.clamp_(min=0) if self.factor > 0 else values.clamp_(max=0))
+        return self.of_squares(values)
+
+
+def squared_distances(columns: Sequence[RadialColumns]) -> RadialColumns:
+    """``|a - b_j|^2`` for columns of kernels of different lengthscales at the same points, as exact as each needs."""
+    return RadialColumns(
+        columns[0].B + columns[0].origin,
+        1.0,
+        lambda squares: squares,
+        min(each.exact_above / abs(each.factor) for each in columns),
+        max(each.vanishes_at / abs(each.factor) for each in columns),
+    )
+
+
+def _least_exponent(dtype: torch.dtype) -> float:
+    """The least exponent whose exponential is computed; values below are rounding, and 0 in exact numbers.
+
+    Where ``exp`` underflows it takes forty times as long, and so do products with a weight that do.
+    """
+    precision = torch.finfo(dtype)
+    return math.log(precision.tiny / precision.eps)
 
 
 def _where_less(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

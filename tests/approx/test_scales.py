@@ -15,6 +15,7 @@ from orbit import (
     OperatorRandomFourier,
     Orbit,
     RandomFourier,
+    RationalQuadratic,
     Rotation,
 )
 from orbit.approx.scales import landmark_rows, sample_size
@@ -49,13 +50,14 @@ def test_the_choice_is_the_smallest_error_and_deterministic(waves, kernel, appro
     assert again.kernel_.lengthscale_ == phi.kernel_.lengthscale_
 
 
-def test_errors_are_those_of_nystrom_features_averaged_over_the_orbit(rng):
+@pytest.mark.parametrize("kernel", [Gaussian, RationalQuadratic, Matern, Laplacian])
+def test_errors_are_those_of_nystrom_features_averaged_over_the_orbit(rng, kernel):
     X, y = rng.random((60, 6, 6)), rng.integers(3, size=60)
     turns = Orbit(Rotation(), size=4)
-    phi = Nystrom(Gaussian("auto"), turns, n_components=60, random_state=0).fit(X, y)
+    phi = Nystrom(kernel("auto"), turns, n_components=60, random_state=0).fit(X, y)
     targets, _ = encoded_targets(y)
     chosen = phi.chosen_scale_.multiples == phi.chosen_scale_.multiple
-    fixed = Nystrom(Gaussian(phi.kernel_.lengthscale_), turns, n_components=60, random_state=0)
+    fixed = Nystrom(kernel(phi.kernel_.lengthscale_), turns, n_components=60, random_state=0)
     predicted, _ = left_out(fixed.fit_transform(X), targets)  # all points are landmarks of both models
     assert phi.chosen_scale_.errors[chosen] == pytest.approx(np.square(predicted - targets).sum(1).mean(), rel=1e-6)
 

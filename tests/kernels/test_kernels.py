@@ -36,6 +36,17 @@ def test_no_value_exceeds_that_of_a_point_with_itself(rng, kernel):
         assert float(columns.from_projections(A @ A.T, squares, slice(None)).max()) <= 1
 
 
+@pytest.mark.parametrize(("dtype", "farthest"), [(torch.float32, 7), (torch.float64, 30)])
+def test_values_of_far_points_are_rounding_but_no_subnormal_numbers(dtype, farthest):
+    """With which processors are many times slower. The exponents of the farthest points are -98 and -1800."""
+    A = torch.linspace(-farthest, farthest, 1000, dtype=dtype)[:, None]
+    columns = Gaussian(1.0).fit(A.numpy()).against(A)
+    values = columns(A, slice(None), A.new_empty(1000, 1000))
+    assert torch.finfo(dtype).tiny < float(values.min()) < torch.finfo(dtype).eps ** 4
+    from_projections = columns.from_projections(A @ A.T, A.square().sum(1), slice(None))
+    assert torch.finfo(dtype).tiny < float(from_projections.min()) < torch.finfo(dtype).eps ** 4
+
+
 RADIAL = [
     Gaussian(1.0),
     RationalQuadratic(1.0),
