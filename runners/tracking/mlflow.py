@@ -22,6 +22,7 @@ from urllib.parse import quote
 from orbit.core.errors import InputError, encodable, shortened
 from orbit.core.files import write_new
 from orbit.learners.answers import Answering
+from runners.config.imports import large_imports
 from runners.config.program import program
 from runners.measure.metrics import MAIN_METRICS
 from runners.tracking import stores, views
@@ -77,7 +78,7 @@ class Tracker:
         InputError
             If the server cannot be reached or the database cannot be used.
         """
-        with self._usable():
+        with self._usable(), large_imports():  # MLflow imports the modules of the store when it is first asked
             self._opened = self._experiment_id()
             tags = self._client.get_experiment(self._opened).tags
             for key in views.EXPERIMENT_TAGS.keys() - tags.keys():

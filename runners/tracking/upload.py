@@ -129,18 +129,27 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
         y = model.predict(X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
+    # MLflow would look for these versions, which are those installed, in lists of the files of all packages: 0.3 s
+    mlflow.utils.requirements_utils._MODULES_TO_PACKAGES = {}
     requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]
     # MLflow links the model and the active run, and refuses to do so twice
     with contextlib.nullcontext() if begun else _fluent_run(mlflow, run.info.run_id):
         mlflow.sklearn.log_model(
             model,
             name="model",
-            model_id=begun[0].model_id if begun else None,
+            model_id=(begun[0] if begun else _begin_model(client, run)).model_id,
             signature=mlflow.models.infer_signature(X, y),
             input_example=X,
             pip_requirements=requirements,
             serialization_format="cloudpickle",
         )
+
+
+def _begin_model(client: Any, run: Any) -> Any:
+    """A model of the run, with its source: MLflow would look for that of this process, which may be a later one."""
+    source = {key: value for key, value in run.data.tags.items() if key.startswith("mlflow.source.")}
+    params = client.get_run(run.info.run_id).data.params  # which were logged meanwhile
+    return client.create_logged_model(run.info.experiment_id, "model", run.info.run_id, source, params)
 
 
 def _drop_artifact_stores() -> None:

@@ -189,6 +189,15 @@ class TestUpload:
         assert mlflow.sklearn.load_model(f"runs:/{run.info.run_id}/model") is not None
         assert tracker.markers.markers() == []
 
+    def test_the_model_has_the_source_and_parameters_of_its_run(self, out, tracker):
+        folder = new_folder(out, model=True)
+        tracker.upload(folder)
+        (run,) = runs_of(out)
+        model = tracker._client.get_logged_model(run.outputs.model_outputs[0].model_id)
+        source = {key: value for key, value in run.data.tags.items() if key.startswith("mlflow.source.")}
+        assert (model.name, model.source_run_id, model.params) == ("model", run.info.run_id, {"seed": "0"})
+        assert model.tags == source
+
     def test_run_whose_id_was_not_written_is_found_again(self, out, tracker):
         folder = new_folder(out, status="RUNNING")
         tracker.start(folder.read_record())  # and then the process dies
