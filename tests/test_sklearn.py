@@ -111,6 +111,11 @@ def test_fitted_pipeline_pickles_and_clones(turned):
     )
 
 
+def test_labels_of_another_length_are_refused_by_their_numbers(turned):
+    with pytest.raises(ValueError, match=f"inconsistent numbers of samples: .*{len(turned.y_train) - 1}"):
+        Nystrom().fit(turned.X_train, turned.y_train[:-1])
+
+
 def test_nested_parameters_are_searched(turned):
     model = pipeline(RandomFourier(Gaussian(0.5), Orbit(Rotation("polar"), size=1), 60, random_state=0))
     grid = {

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from orbit.approx.evidence import MOST_COLUMNS, MOST_ROWS, EvidenceChoice, choose_by_evidence
@@ -221,6 +221,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Validate the points and fit the orbit and the kernel. Returns the points, and a seed for the map."""
         self.check()
         X = self._validate(X, reset=True)
+        check_consistent_length(X, y, clusters)
         orbit, kernel, self.engine_ = self._parts()
         orbit_seed, kernel_seed, map_seed, encoder_seed = spawn(self.random_state, 4)
         self.orbit_ = clone(orbit)

@@ -1,6 +1,7 @@
 """A user's own pictures."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ Scale = Literal["range", "percentile", "each", "none"]
 Size = PositiveInt | list[PositiveInt]
 
 # Bits of the numbers of cameras; those of a file may have more.
-_BITS = (8, 10, 12, 14, 16, 24, 32)
+_BITS = (8, 10, 12, 14, 16, 24, 32, 64)
 
 # Percentiles that become 0 and 1, and how many values of a channel they are taken of.
 _PERCENTILES, _SAMPLED = (0.5, 99.5), 1_000_000
@@ -53,8 +54,9 @@ class Images(LabelledFiles):
         What several pages of a TIFF, planes of a FITS or slices of a NIfTI file are: channels, or the depth of points
         of shape (depth, height, width); ``first`` leaves out all others. ``dataset=volumes`` is ``volume``.
     scale : {"range", "percentile", "each", "none"}
-        ``range`` divides integers by the largest number of as many bits (8, 10, 12, 14, 16, 24 or 32) as the largest of
-        all training pictures has, and maps the smallest and largest float to 0 and 1, unless all are in [0, 1].
+        ``range`` divides integers by the largest number of as many bits (8, 10, 12, 14, 16, 24, 32 or 64) as the
+        largest of all training pictures has, and maps the smallest and largest float to 0 and 1, unless all are in [0, 1].
+        Among files of more bits, those of 8 bits are divided by 255, here and for percentiles.
         ``percentile`` maps the 0.5th and 99.5th percentile of each channel, over all training pictures, to 0 and 1, and
         cuts what is beyond; ``each`` does so for each picture. ``none`` keeps values as they are stored. New points are
         scaled by the numbers of the training points.
@@ -95,7 +97,7 @@ class Images(LabelledFiles):
         if self.scale == "each":
             return f"{how}, each scaled by its percentiles"
         low, high = min(reading["low"]), max(reading["high"])
-        return how if (low, high) in ((0, 255), (0, 1)) else f"{how}, {low:.4g} to {high:.4g} as 0 to 1"
+        return how if (low, high) in ((0, 255), (0, 1)) else f"{how}, {low:.6g} to {high:.6g} as 0 to 1"
 
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         size = self.resize or self.crop or self.pad
@@ -104,15 +106,21 @@ class Images(LabelledFiles):
         shape = tuple(form["shape"]) if form else self._first(files).shape
         self._check_memory(len(files), shape)
         X = np.empty((len(files), *shape), dtype=np.float32)
+        n_bytes = np.zeros(len(files), dtype=int)  # of an integer; 0 for floats
 
         def read(i: int) -> None:
             picture = self._picture(files[i])
             if picture.shape != shape:
                 raise InputError(self._of_other_shape(files[i], picture.shape, shape, form is not None))
             X[i] = picture
+            n_bytes[i] = picture.dtype.itemsize if picture.dtype.kind in "iu" else 0
 
         kept = self._each(files, read)
-        return X[kept] if len(kept) < len(files) else X, kept, {}
+        X, n_bytes = (X[kept], n_bytes[kept]) if len(kept) < len(files) else (X, n_bytes)
+        white = (
+            None if self.scale in ("each", "none") else _to_one_white(X, n_bytes, form.get("white") if form else None)
+        )
+        return X, kept, {"white": white}
 
     def _first(self, files: list[Path]) -> np.ndarray:
         """The first picture that can be read."""
@@ -176,11 +184,40 @@ class Images(LabelledFiles):
         return low.tolist(), high.tolist()
 
 
+def _to_one_white(X: np.ndarray, n_bytes: np.ndarray, white: float | None) -> float | None:
+    """Bring integers of 8 bits and of more to one range, in place, where there are both; the largest number of it.
+
+    ``white`` is that of the pictures that a model was fitted to. None where none is needed.
+    """
+    kinds = {True: n_bytes == 1, False: n_bytes > 1}
+    whites = {
+        is_byte: 255.0 if is_byte else _white(max(x.max() for x in X[of])) for is_byte, of in kinds.items() if of.any()
+    }
+    target = max(whites.values(), default=None) if white is None else white
+    for is_byte, own in whites.items():
+        if target is not None and is_byte != (target == 255):
+            for i in np.flatnonzero(kinds[is_byte]):
+                X[i] = (X[i] * np.float32(target / own)).round()
+    if white is None and len(whites) == 2:
+        count = int(kinds[True].sum())
+        warnings.warn(
+            f"{count} of {len(X)} pictures have 8 bits, others more: 255 and {whites[False]:.6g} are both white; "
+            "dataset.scale=none keeps the numbers as they are",
+            stacklevel=2,
+        )
+    return target if kinds[True].any() or target != 255 else None  # small numbers of many bits, such as labels
+
+
+def _white(high: float) -> float:
+    """The largest number of as few bits as ``high`` needs."""
+    return float(2 ** next(bits for bits in _BITS if high < 2**bits) - 1)
+
+
 def _range(X: np.ndarray, train: np.ndarray) -> tuple[list[float], list[float]]:
     """What becomes 0 and 1: 0 and the largest number of as many bits, or the smallest and the largest value."""
     low, high = min(float(X[i].min()) for i in train), max(float(X[i].max()) for i in train)
     if low >= 0 and high > 1 and all(np.array_equal(X[i], X[i].round()) for i in train):
-        return [0.0], [float(2 ** next(bits for bits in _BITS if high < 2**bits) - 1)]
+        return [0.0], [_white(high)]
     return ([0.0], [1.0]) if low >= 0 and high <= 1 else ([low], [high])
 
 

@@ -37,7 +37,7 @@ def test_pictures_are_their_pixels_under_their_folders_names(tmp_path, channels,
     (tmp_path / ".hidden").mkdir()
     data = Images(str(tmp_path), channels=channels).load(0)
     assert data.source.endswith(", in grey" if channels == "grey" else ", in colour")
-    assert data.reading == {"low": [0.0], "high": [255.0]}
+    assert data.reading == {"low": [0.0], "high": [255.0], "white": 255.0}
     assert data.X_train.shape == (30, *shape)
     by_pixels = {(values / np.float32(255)).tobytes(): name.split("/")[0] for name, values in pictures.items()}
     for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
@@ -120,6 +120,34 @@ def test_what_lies_beside_train_and_test_is_left_out_with_a_warning(tmp_path):
         draw_classes(tmp_path / "new" / part, 3)
     with pytest.warns(UserWarning, match="1 files and folders are left out, e.g. more; only train, test are read"):
         Images(str(tmp_path / "new")).load(0)
+
+
+@pytest.mark.parametrize("scale", ["range", "percentile"])
+def test_white_is_one_number_in_files_of_8_and_of_more_bits(tmp_path, scale):
+    def write(folder, bits, count):
+        for i in range(count):
+            path = tmp_path / folder / str(i % 2) / f"{bits}_{i}.tif"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pixels = np.linspace(0, 2**bits - 1, 36).reshape(6, 6)
+            tifffile.imwrite(
+                path, pixels.round().astype(np.uint8 if bits == 8 else np.uint16), photometric="minisblack"
+            )
+
+    for folder in ("train", "test"):
+        write(folder, 8, 4)
+        write(folder, 12, 4)
+    loader = Images(str(tmp_path), scale=scale)
+    with pytest.warns(UserWarning, match="8 of 16 pictures have 8 bits, others more: 255 and 4095 are both white"):
+        data = loader.load()
+    np.testing.assert_allclose(data.X_train, data.X_train[:1].repeat(len(data.X_train), 0), atol=0.004)
+    assert data.X_train[0, -1, -1] == 1
+    # a model of 12 bits alone reads new files of 8 bits, and one of 8 bits those of 16
+    for fitted, new in ((12, 8), (8, 16)):
+        write(f"{fitted}", fitted, 8)
+        write(f"new{new}", new, 2)
+        alone = Images(str(tmp_path / str(fitted)), scale=scale)
+        X = alone.read_points(str(tmp_path / f"new{new}"), alone.load().form).X
+        np.testing.assert_allclose(X[0], data.X_train[0], atol=0.004)
 
 
 def test_new_pictures_are_read_by_their_names(tmp_path):
