@@ -327,9 +327,7 @@ class Layer(Component):
 
     def normalize(self, patches: Tensor) -> Tensor:
         """Normalise patches (d, count) in place, except for the division by the norm; returns the norms."""
-        if self.normalization_ is not None:
-            self.normalization_.apply(patches)
-        return patches.square().sum(0).sqrt_()
+        return patches.square().sum(0).sqrt_() if self.normalization_ is None else self.normalization_.apply(patches)
 
 
 def several(value: Any) -> list[Any]:

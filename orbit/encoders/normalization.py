@@ -33,12 +33,12 @@ class MeanRemoval(Component):
         self.means_ = channels if self.per_channel else 1
         return self
 
-    def apply(self, patches: Tensor) -> None:
-        """Normalise patches (d, count) in place."""
-        self._centre(patches)
+    def apply(self, patches: Tensor) -> Tensor:
+        """Normalise patches (d, count) in place; returns their norms, shape (count,)."""
+        return self._centre(patches)[0]
 
-    def _centre(self, patches: Tensor) -> Tensor:
-        """Norms of the means, shape (count,), in the unit of the patches that remain, with their rounding errors."""
+    def _centre(self, patches: Tensor) -> tuple[Tensor, Tensor]:
+        """Norms of the patches that remain and of the means, shape (count,), in the unit of the former."""
         channels = patches.view(self.means_, -1, patches.shape[1])
         means = channels.mean(1)
         channels.sub_(means[:, None])
@@ -47,9 +47,12 @@ class MeanRemoval(Component):
         if self.means_ > 1:
             channels.mul_(~constant[:, None])
             variances.masked_fill_(constant, 0.0)
-        scale = self._scale(variances.mean(0).sqrt_()).masked_fill_(constant.all(0), 0.0)
+        deviations = variances.mean(0).sqrt_()
+        scale = self._scale(deviations).masked_fill_(constant.all(0), 0.0)
         patches.mul_(scale)
-        return means.square().mean(0).sqrt_().mul_(scale)
+        # squares of all entries are not summed again: their sums are those of the variances
+        norms = deviations.mul_(len(patches) ** 0.5).mul_(scale)
+        return norms, means.square().mean(0).sqrt_().mul_(scale)
 
     def _scale(self, deviations: Tensor) -> Tensor:
         """Factors of centred patches of these standard deviations."""
@@ -110,14 +113,15 @@ class Whitening(ContrastNormalization):
         self.matrix_ = (basis / np.sqrt(np.maximum(values, 0) + self.epsilon)) @ basis.T
         return self
 
-    def apply(self, patches: Tensor) -> None:
-        """Normalise patches (d, count) in place; those that are the mean but for rounding become zero."""
-        means = self._centre(patches)
+    def apply(self, patches: Tensor) -> Tensor:
+        """As of :class:`MeanRemoval`; patches that are the mean but for rounding become zero."""
+        _, means = self._centre(patches)
         matrix, mean = (torch.as_tensor(part).to(patches) for part in (self.matrix_, self.mean_))
         patches.sub_(mean[:, None])
         sizes = mean.norm() + len(patches) ** 0.5 * means.abs_()
         patches.mul_(~is_constant(patches.square().sum(0).sqrt_(), sizes, mean.dtype))
         patches.copy_(matrix @ patches)
+        return patches.square().sum(0).sqrt_()
 
 
 def reciprocal(norms: Tensor, floor: float = 0.0) -> Tensor:

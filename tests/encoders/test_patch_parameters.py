@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from test_patch_encoder import encoded, patches_of
 
 from orbit.core.errors import InputError
-from orbit.encoders import GridPooling, Layer, Patches, Rectified, Whitening
+from orbit.encoders import ContrastNormalization, GridPooling, Layer, MeanRemoval, Patches, Rectified, Whitening
 from orbit.groups import Dihedral
 from orbit.kernels import Laplacian, Polynomial
 from orbit.kernels.landmarks import Leverage, Uniform
@@ -90,3 +91,14 @@ REFUSED = [
 def test_points_without_such_patches_are_refused(shape, options, message):
     with pytest.raises(InputError, match=message):
         patches_of(**options).fit(np.zeros((3, *shape)))
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("normalization", [MeanRemoval, ContrastNormalization, Whitening])
+def test_normalization_returns_the_norms_of_what_it_leaves(normalization, per_channel):
+    patches = torch.from_numpy(np.random.default_rng(0).normal(2, 1, (3 * 16, 200)))
+    patches[:, :3], patches[:16, 3:6] = 1.5, 0.7  # constant, and with a constant channel
+    fitted = normalization(per_channel=per_channel).fit(patches.clone(), lambda points: points[None], 3)
+    norms = fitted.apply(patches)
+    assert torch.allclose(norms, patches.square().sum(0).sqrt(), rtol=1e-12, atol=0)
+    assert normalization is Whitening or not norms[:3].any()
