@@ -55,8 +55,8 @@ class Images(LabelledFiles):
         of shape (depth, height, width); ``first`` leaves out all others. ``dataset=volumes`` is ``volume``.
     scale : {"range", "percentile", "each", "none"}
         ``range`` divides integers by the largest number of as many bits (8, 10, 12, 14, 16, 24, 32 or 64) as the
-        largest of all training pictures has, and maps the smallest and largest float to 0 and 1, unless all are in [0, 1].
-        Among files of more bits, those of 8 bits are divided by 255, here and for percentiles.
+        largest of all training pictures has, and maps the smallest and largest float to 0 and 1, unless all are in
+        [0, 1]. Among files of more bits, those of 8 bits are divided by 255, here and for percentiles.
         ``percentile`` maps the 0.5th and 99.5th percentile of each channel, over all training pictures, to 0 and 1, and
         cuts what is beyond; ``each`` does so for each picture. ``none`` keeps values as they are stored. New points are
         scaled by the numbers of the training points.

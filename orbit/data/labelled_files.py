@@ -163,7 +163,12 @@ class LabelledFiles(OwnData):
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
         listed = self._of_folders() if self.manifest is None else self._of_manifest(Path(self.manifest).expanduser())
-        X, read, reading = self._read(listed.files, None)
+        try:
+            X, read, reading = self._read(listed.files, None)
+        except DataFileError as error:
+            if self.on_error == "skip":
+                raise
+            raise DataFileError(f"{error}; dataset.on_error=skip leaves out such files") from error
         listed = listed.take(read)
         about = listed.clusters, listed.parts
         train, test, folds = self._divide(listed.y, listed.task, random_state, self._name(), *about)

@@ -33,7 +33,7 @@ from orbit.core.errors import InputError, shortened
 from orbit.core.models import MODEL
 from runners.app import processes, project
 from runners.config import config_dirs, info
-from runners.config.arguments import check_arguments, options_first
+from runners.config.arguments import check_arguments, options_first, quoted
 from runners.config.files import check_files
 from runners.config.imports import large_imports
 from runners.config.messages import bad_input, is_configuration_error
@@ -90,6 +90,7 @@ def _asked_to_run(arguments: list[str]) -> Path | None:
     if (topic := info.requested(arguments)) is not None:
         print(info.describe_topic(topic, own, *folders), flush=True)
         return None
+    arguments = quoted(arguments)
     check_arguments(arguments)
     sys.argv[1:] = options_first(arguments)
     check_environment()

@@ -34,6 +34,32 @@ def options_first(arguments: Sequence[str]) -> list[str]:
     return [word for _, word in sorted(pairwise(["", *arguments]), key=lambda pair: _is_setting(*pair))]
 
 
+def quoted(arguments: Sequence[str]) -> list[str]:
+    """The arguments with quotes about values that Hydra's grammar has no place for, such as names of files.
+
+    Its words are of ASCII without parentheses. Values with a comma or other signs of lists and quotes stay as they are.
+
+    >>> quoted(["dataset.path=geräusche", "dataset.path=plate (1).csv", "seed=0,1", "dataset.resize=[8"])
+    ['dataset.path="geräusche"', 'dataset.path="plate (1).csv"', 'seed=0,1', 'dataset.resize=[8']
+    """
+    parser = OverridesParser.create()
+
+    def parses(word: str) -> bool:
+        try:
+            parser.parse_overrides([word])
+        except OverrideParseException:
+            return False
+        return True
+
+    def as_text(word: str) -> str:
+        key, sign, value = word.partition("=")
+        text = f'{key}{sign}"{value}"'
+        is_plain = value and not set(value) & set(",=[]{}$\\'\"") and value == encodable(value)
+        return text if is_plain and not parses(word) and parses(text) else word
+
+    return [as_text(word) if _is_setting(before, word) else word for before, word in pairwise(["", *arguments])]
+
+
 def check_arguments(arguments: Sequence[str]) -> None:
     """Refuse arguments that Hydra answers with its usage or a traceback, or accepts without any effect.
 

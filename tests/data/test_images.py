@@ -13,7 +13,7 @@ import tifffile
 from file_table import STACK, fits, in_classes, nifti, pages
 from samples import draw, draw_classes
 
-from orbit.core.errors import InputError
+from orbit.core.errors import DataFileError, InputError
 from orbit.core.fingerprint import digest, fingerprint, of_listing
 from orbit.data import Images
 from orbit.data.pictures import read_picture
@@ -148,6 +148,15 @@ def test_white_is_one_number_in_files_of_8_and_of_more_bits(tmp_path, scale):
         alone = Images(str(tmp_path / str(fitted)), scale=scale)
         X = alone.read_points(str(tmp_path / f"new{new}"), alone.load().form).X
         np.testing.assert_allclose(X[0], data.X_train[0], atol=0.004)
+
+
+def test_a_damaged_picture_is_named_with_the_key_that_leaves_it_out(tmp_path):
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "1.png").write_bytes(b"no picture")
+    with pytest.raises(DataFileError, match=r"1\.png is not .*; dataset\.on_error=skip leaves out such files"):
+        Images(str(tmp_path)).load(0)
+    with pytest.raises(DataFileError, match=r"1\.png is not a readable picture \([^;]*$"):
+        Images(str(tmp_path), on_error="skip").load(0)
 
 
 def test_new_pictures_are_read_by_their_names(tmp_path):
