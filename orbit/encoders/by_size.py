@@ -1,7 +1,6 @@
 """Patches with settings that follow from the shape of the points."""
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -27,8 +26,9 @@ _MAYBE_TEXTURES = 48
 # Positions of patches along an axis of objects, about; of larger images every second position is taken, or fewer.
 _POSITIONS = 24
 
-# Entries of a patch along an axis, and the distances between them that are tried.
-_OF_SERIES, _OF_TEXTURES = (9, (1, 2, 4, 8, 16, 32)), (3, (1, 2, 4))
+# Entries of a patch along an axis, landmarks, and the distances between entries that are tried.
+_OF_SERIES, _DISTANCES = {9: 64, 25: 32}, (1, 2, 4, 8, 16, 32)
+_OF_TEXTURES = 3, (1, 2, 4)
 
 # What is compared of the channels of textures.
 _CHANNELS: list[Channels | None] = ["together", "apart", "both"]
@@ -38,15 +38,16 @@ _CHANNELS: list[Channels | None] = ["together", "apart", "both"]
 class BySize(Encoder):
     """:class:`~orbit.encoders.patches.Patches` with settings by the shape of the points; small points as they are.
 
-    Series of at least 64 samples: patches of 9 samples, 1, 2, 4 and so on up to 32 apart, 64 landmarks each, of the
-    series and of its differences; mean, mean of the positive part and maximum over the whole series, standardised.
+    Series of at least 64 samples: patches of 9 and of 25 samples, 1, 2, 4 and so on up to 32 apart, 64 and 32 landmarks
+    each, of the series and of its differences; mean, mean of the positive part and maximum over the whole series,
+    standardised. All four count the same.
     Images of 24 to 47 pixels are objects: patches of 5 x 5, 64 landmarks, windows 4 positions apart. Larger ones may be
     textures: patches of 3 x 3 with entries 1, 2 and 4 pixels apart, averaged over their turns and mirror images, 64
     landmarks each, means over the whole image, standardised; or objects, with patches at every second position or
     fewer. Volumes: as textures, with patches of 3 x 3 x 3 and the turns of a cube. Patches are vectors over all
     channels, or of one channel each, or there are both kinds.
 
-    Settings of series were chosen by leave-one-out errors on the training parts of seven sets that aeon bundles, of
+    Settings of series were chosen by leave-one-out errors on the training parts of sets that aeon bundles, of
     small images by validation on MNIST, of large ones by leave-one-out errors on the training part of pictures of ten
     materials, of volumes by those of generated shapes.
 
@@ -64,14 +65,15 @@ class BySize(Encoder):
     Attributes
     ----------
     encoders_ : list of Encoder
-        The encoder of the points and, for series, that of their differences; their vectors are side by side.
+        The encoder of the points; for series, those of the points and then those of their differences, for each length
+        of patches. Their vectors are side by side, scaled so that all have the same mean squared norm.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((8, 100))
     >>> [[layer.dilation for layer in encoder.layers_] for encoder in BySize().fit(X).encoders_]
-    [[1, 2, 4, 8], [1, 2, 4, 8]]
+    [[1, 2, 4, 8], [1, 2, 4], [1, 2, 4, 8], [1, 2, 4]]
     """
 
     def __init__(
@@ -109,21 +111,22 @@ class BySize(Encoder):
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         encoders = self._choice(self.shape_in_)
         seeds = spawn(random_state, len(encoders))
-        parts = self._parts(torch.from_numpy(np.array(X)))
+        parts = self._parts(torch.from_numpy(np.array(X)), len(encoders))
         self.encoders_ = [
-            encoder.fit(part.numpy(), seed) for encoder, part, seed in zip(encoders, parts, seeds, strict=False)
+            encoder.fit(part.numpy(), seed) for encoder, part, seed in zip(encoders, parts, seeds, strict=True)
         ]
         self.n_outputs_ = sum(encoder.n_outputs_ for encoder in self.encoders_)
 
     def _encode(self, points: Tensor) -> Tensor:
-        parts = zip(self.encoders_, self._parts(points), strict=False)
-        return torch.cat([encoder.encode(part) for encoder, part in parts], dim=1)
+        parts, mean = self._parts(points, len(self.encoders_)), self.n_outputs_ / len(self.encoders_)
+        vectors = [encoder.encode(part) for encoder, part in zip(self.encoders_, parts, strict=True)]
+        # columns are standardised: the mean squared norm of vectors is their length
+        return torch.cat([each * math.sqrt(mean / each.shape[1]) for each in vectors], dim=1)
 
     @staticmethod
-    def _parts(points: Tensor) -> Iterator[Tensor]:
-        """The points, and the differences of successive samples."""
-        yield points
-        yield points.diff(dim=1)
+    def _parts(points: Tensor, count: int) -> list[Tensor]:
+        """What so many encoders take: the points, and the second half the differences of successive samples."""
+        return [points] if count == 1 else [each for each in (points, points.diff(dim=1)) for _ in range(count // 2)]
 
     def _choice(self, shape: tuple[int, ...]) -> list[Encoder]:
         axes = self._axes_of(shape)
@@ -132,7 +135,7 @@ class BySize(Encoder):
             return [NoEncoder()]
         channels = self.channels or "together"
         if axes == 1:
-            return [_of_series(length, channels) for length in (shortest, shortest - 1)]
+            return [_of_series(size, length, channels) for length in (shortest, shortest - 1) for size in _OF_SERIES]
         if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
             return [_of_objects(shortest, channels)]
         return [_of_textures(shortest, axes, channels)]
@@ -141,14 +144,14 @@ class BySize(Encoder):
         return min(self.axes or grid_axes(shape), len(shape), max(_SHORTEST))
 
 
-def _of_series(length: int, channels: Channels) -> Patches:
+def _of_series(size: int, length: int, channels: Channels) -> Patches:
     layer = Layer(
-        _OF_SERIES[0],
+        size,
         normalization=ContrastNormalization(),
-        n_components=64,
+        n_components=_OF_SERIES[size],
         pooling=GridPooling(1),
         statistics=["mean", "positive", "maximum"],
-        dilation=_dilations(*_OF_SERIES, length),
+        dilation=_dilations(size, _DISTANCES, length),
         padding="zero",
         channels=channels,
     )

@@ -235,8 +235,8 @@ class TestNoEncoder(EncoderContract):
     ("shape", "length"),
     [
         ((63,), 63),
-        ((64,), 2 * 3 * 3 * 64),
-        ((100, 6), 2 * 4 * 3 * 64),
+        ((64,), 2 * 3 * (3 * 64 + 2 * 32)),
+        ((100, 6), 2 * 3 * (4 * 64 + 3 * 32)),
         ((8, 8), 64),
         ((28, 28), 36 * 64),
         ((48, 50, 3), 3 * 64),
@@ -295,11 +295,15 @@ def test_one_window_spans_series_and_textures(shape, expected):
     assert BySize().is_global(shape) is expected
 
 
-def test_series_are_encoded_beside_their_differences(rng):
-    X = rng.standard_normal((70, 80))
+def test_both_lengths_of_patches_of_series_and_differences_count_the_same(rng):
+    X = rng.standard_normal((70, 80)).cumsum(1)
     encoder = BySize().fit(X, 0)
-    expected = [encoded(each, part) for each, part in zip(encoder.encoders_, (X, np.diff(X)), strict=True)]
-    np.testing.assert_array_equal(encoded(encoder, X), np.hstack(expected))
+    assert [each.layers_[0].size for each in encoder.encoders_] == [9, 25, 9, 25]
+    ends = np.cumsum([each.n_outputs_ for each in encoder.encoders_])
+    vectors = np.split(encoded(encoder, X), ends[:-1], axis=1)
+    for each, part, found in zip(encoder.encoders_, (X, X, np.diff(X), np.diff(X)), vectors, strict=True):
+        assert np.square(found).sum(1).mean() == pytest.approx(ends[-1] / 4, rel=0.01)  # but for constant columns
+        np.testing.assert_allclose(found, encoded(each, part) * np.sqrt(ends[-1] / 4 / each.n_outputs_), rtol=1e-12)
 
 
 class TestBySize(EncoderContract):
