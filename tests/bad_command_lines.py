@@ -3,8 +3,6 @@
 Most command lines are in ``bad_command_lines.txt``; here are those with characters or of lengths that it cannot show.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Damaged folders of models, new points, and a part of the line that answers each, for tests/test_bad_input.py."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable

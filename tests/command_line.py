@@ -1,7 +1,5 @@
 """Functions that tests of whole runs share: configurations, a small run, and the folders of its results."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from pathlib import Path
@@ -23,6 +21,8 @@ from runners.config.arguments import check_arguments
 from runners.config.messages import bad_input
 from runners.config.plan import plan
 from runners.config.schema import KINDS, register_schemas
+from runners.experiments.fitting import Fitted, fit_and_score
+from runners.job.job import Stopwatch
 from runners.tracking.pending import Marker, Pending
 
 CONF = Path(__file__).parent.parent / "conf"
@@ -69,6 +69,12 @@ def quickly_composed(*overrides: str):
     return cfg
 
 
+def fitted(*overrides: str) -> Fitted:
+    """What the command line would fit, without a run."""
+    made = plan(composed(*overrides))
+    return fit_and_score(made, made.load(), Stopwatch())
+
+
 def _is_registered(choice: Override) -> bool:
     return choice.value() in orbit.available(choice.key_or_group)
 
@@ -97,7 +103,12 @@ def given_away(marker: Marker) -> AcquireReturnProxy:
     return FileLock(marker.path.with_suffix(".lock")).acquire(timeout=0)
 
 
+def mlflow_client(tmp_path: Path) -> mlflow.MlflowClient:
+    """Of the database in the outputs of the ``run`` fixture."""
+    return mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+
+
 def mlflow_runs(tmp_path: Path) -> list:
-    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    client = mlflow_client(tmp_path)
     experiment = client.get_experiment_by_name("orbit")
     return client.search_runs([experiment.experiment_id])

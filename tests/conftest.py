@@ -1,7 +1,5 @@
 """Fixtures of all tests: seeded generators, and the command line in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gc

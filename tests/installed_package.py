@@ -1,7 +1,5 @@
 """What installing a package leaves on disk: its modules, and the entry point that Python finds it by."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A measure of the memory of torch's tensors."""
 
-from __future__ import annotations
-
 import weakref
 
 import torch

@@ -1,7 +1,5 @@
 """Formulas in float64, written as loops without the library's code, beside those that ``orbit.testing`` ships."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import special
 from scipy.signal import ShortTimeFFT

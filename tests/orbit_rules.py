@@ -1,7 +1,5 @@
 """The contract of the rules that choose the elements of an orbit."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

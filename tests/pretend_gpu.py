@@ -4,8 +4,6 @@ They compute on the processor, but say that they are on ``cuda:0``, mix with no 
 and note how large what is copied from them is.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

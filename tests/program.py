@@ -1,7 +1,5 @@
 """The command line as tests call it, and the folders of its runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 Started by tests/core/test_sent_bytes.py with the folders of parts: ``python tests/sent_bytes.py FOLDER ...``
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Imports point one way, and docs/architecture.md describes the packages of the code."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from collections.abc import Iterator

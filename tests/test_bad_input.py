@@ -3,8 +3,6 @@
 Whole runs take seconds; most cases compose and plan in this process, by the functions of the command line itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import shutil

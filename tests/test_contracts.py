@@ -1,7 +1,5 @@
 """Every registered component inherits the contract of its kind, in some test file."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """Groups compared by leave-one-out errors: the right one is found, and none where there is none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 The package of README and the one that ``orbit init`` writes are installed in test_package.py.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,11 +1,9 @@
 """A GPU gives the results of the processor. Every test here needs one: pytest -m gpu."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from command_line import composed
+from command_line import fitted
 
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton
 from orbit.core.compiled import gpu_loops
@@ -16,9 +14,6 @@ from orbit.kernels import Gaussian, Laplacian, SkeletonKernel
 from orbit.learners import AdaGradClassifier, KernelRidgeRegressor, RidgeRegressor
 from orbit.orbits import Orbit
 from orbit.testing.samples import signals
-from runners.config.plan import plan
-from runners.experiments.fitting import fit_and_score
-from runners.job.job import Stopwatch
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 
@@ -168,8 +163,7 @@ RUNS = {
 def test_a_run_is_as_accurate_as_on_the_processor(name):
     found = []
     for device in ("cpu", "cuda"):
-        made = plan(composed(*RUNS[name], "engine.progress=false", "seed=3", f"engine.device={device}"))
-        metrics = fit_and_score(made, made.load(), Stopwatch()).metrics
+        metrics = fitted(*RUNS[name], "engine.progress=false", "seed=3", f"engine.device={device}").metrics
         found.append(metrics.get("test/accuracy", metrics.get("test/r2")))
     # gradient steps enlarge rounding: 15 of 797 points
     assert found[1] == pytest.approx(found[0], abs=0.02)

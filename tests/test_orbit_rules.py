@@ -1,7 +1,5 @@
 """Rules for orbit elements: convergence of each rule for every continuous group, whole groups, runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

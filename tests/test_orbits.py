@@ -1,7 +1,5 @@
 """Orbits: the contract for each rule, defaults, and the rate of convergence of each rule."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -118,10 +116,6 @@ def test_points_are_the_group_acting(rng):
     expected = Rotation().act(fitted.elements_, X)
     np.testing.assert_array_equal(fitted.points(torch.from_numpy(X), slice(None)), expected)
     np.testing.assert_array_equal(fitted.points(torch.from_numpy(X), slice(2, 4)), expected[2:4])
-
-
-def test_label_has_all_choices():
-    assert Orbit(Rotation(), VonMises(), size=12).label() == "rotation, q=von_mises, 12 by quadrature"
 
 
 def test_label_has_the_number_of_elements_of_a_fitted_orbit():

@@ -3,8 +3,6 @@
 The environment borrows the dependencies of the one that runs the tests, which takes seconds instead of minutes.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

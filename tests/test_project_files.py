@@ -1,7 +1,5 @@
 """The files about the project agree with its code: version, Pythons, commands."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Properties that hold for every input, with inputs drawn by Hypothesis: the same ones in every run."""
 
-from __future__ import annotations
-
 import math
 import typing
 from typing import Annotated, Any, Literal

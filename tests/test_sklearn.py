@@ -1,9 +1,5 @@
 """scikit-learn's own checks on every estimator, and use in its pipelines and searches."""
 
-from __future__ import annotations
-
-import pickle
-
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -99,16 +95,6 @@ def test_pipeline_learns_turned_digits(turned, approx, learner):
     scores = [model.score(turned.X_test, turned.y_test) for model in (invariant, plain)]
     assert scores[0] > 0.85  # measured 0.90 to 0.92
     assert scores[0] > scores[1] + 0.03, "invariance helps on turned images"
-
-
-def test_fitted_pipeline_pickles_and_clones(turned):
-    model = pipeline().fit(turned.X_train, turned.y_train)
-    copied = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copied.decision_function(turned.X_test), model.decision_function(turned.X_test))
-    again = clone(model).fit(turned.X_train, turned.y_train)
-    np.testing.assert_allclose(
-        again.decision_function(turned.X_test), model.decision_function(turned.X_test), atol=1e-5
-    )
 
 
 def test_labels_of_another_length_are_refused_by_their_numbers(turned):

@@ -1,7 +1,6 @@
 """Rules that draw frequencies: the distribution of each, and the errors stated in the documentation."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import torch
 from scipy import stats
 from scipy.linalg import hadamard
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit.approx import RandomFourier
@@ -22,13 +20,6 @@ from orbit.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
 from orbit.testing import FrequenciesContract
 
 ISOTROPIC = [Gaussian(1.3), Matern(2.0, nu=0.5), Matern(1.5, nu=1.5), RationalQuadratic(1.2, alpha=0.7)]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Threads that meet after every small product cost more than they save, most of all on shared cores."""
-    with threadpool_limits(1):
-        yield
 
 
 class TestQuasiMonteCarlo(FrequenciesContract):
@@ -250,10 +241,9 @@ def test_any_size_and_number_of_features(name, size, d):
         assert np.all(np.isfinite(W))
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_sobol_sequence_of_any_length_gives_no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        QuasiMonteCarlo().draw(Gaussian(1.0).fit(np.zeros((1, 3))), 100, 3, np.random.default_rng(0))
+    QuasiMonteCarlo().draw(Gaussian(1.0).fit(np.zeros((1, 3))), 100, 3, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", ["orthogonal", "structured"])
@@ -268,12 +258,11 @@ def test_orthogonal_rules_reject_the_laplacian_before_fit(name):
         rule.draw(Laplacian(1.0).fit(np.zeros((1, 3))), 5, 3, np.random.default_rng(0))
 
 
+@pytest.mark.filterwarnings("error")
 def test_structured_warns_for_few_features_and_suggests_another_rule():
     with pytest.warns(UserWarning, match="frequencies=structured is biased.*found 8: choose frequencies=qmc or"):
         Structured().draw(Gaussian(1.0).fit(np.zeros((1, 8))), 4, 8, np.random.default_rng(0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Structured().draw(Gaussian(1.0).fit(np.zeros((1, 9))), 4, 9, np.random.default_rng(0))
+    Structured().draw(Gaussian(1.0).fit(np.zeros((1, 9))), 4, 9, np.random.default_rng(0))
 
 
 def test_qmc_reports_the_largest_dimension_of_sobol_sequences():

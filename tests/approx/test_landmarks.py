@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit.approx import Nystrom
@@ -15,13 +14,6 @@ from orbit.orbits import Orbit
 from orbit.testing import LandmarksContract
 
 CAREFUL = ["kmeans", "leverage", "rpcholesky"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Threads that meet after every small product cost more than they save, most of all on shared cores."""
-    with threadpool_limits(1):
-        yield
 
 
 class TestKMeans(LandmarksContract):

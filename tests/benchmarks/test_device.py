@@ -1,7 +1,5 @@
 """python -m benchmarks.device: whole runs, and the peak of the device."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """runner=archive: accuracy on published sets of series."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 

@@ -1,7 +1,5 @@
 """runner=budget: accuracy against seconds, of fits and of a network."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """runner=memory: cases in their own processes, and generated images that are never stored."""
 
-from __future__ import annotations
-
 import numpy as np
 import psutil
 import pytest

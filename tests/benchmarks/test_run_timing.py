@@ -1,7 +1,5 @@
 """runner=timing: every comparison and a sweep at tiny sizes; no test depends on measured seconds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command_line import composed

@@ -1,7 +1,5 @@
 """Environment variables that other libraries read when they are loaded."""
 
-from __future__ import annotations
-
 import os
 
 from orbit.core.environment import let_waiting_threads_sleep

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.error import URLError
 
 import numpy as np
@@ -53,10 +54,7 @@ def keep(root: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise URLError("no network")
-
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", refuse)
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", Mock(side_effect=URLError("no network")))
 
 
 class TestOpenML(DatasetContract):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import composed
+from command_line import composed, fitted
 from samples import noisy_digits, npy_shards, parquet_shards
 
 from orbit.core.errors import InputError
@@ -20,8 +20,6 @@ from orbit.data.rows import AllBut, own_rows
 from orbit.data.splits import guess_task
 from orbit.testing import DatasetContract
 from runners.config.plan import plan
-from runners.experiments.fitting import fit_and_score
-from runners.job.job import Stopwatch
 from runners.tracking.identity import add_fingerprints
 from runners.tracking.record import Record
 
@@ -29,7 +27,6 @@ ROOT = Path(__file__).parents[2]
 SIZES = (230, 0, 170, 300, 100)
 STREAMED = ("approx=rf", "approx.n_components=60", "orbit.size=4", "engine.dtype=float64", "engine.stream=true")
 FEW_BYTES = ("engine.memory=0.0001", "learner.regularization=0.02")
-QUIET = ("engine.progress=false", "runner.save_model=false")
 
 
 class TestNpyShards(DatasetContract):
@@ -57,11 +54,6 @@ class TestParquetShards(DatasetContract):
 @pytest.fixture
 def digits(rng):
     return noisy_digits(rng, sum(SIZES))
-
-
-def fitted(*settings: str):
-    made = plan(composed(*settings, *QUIET))
-    return fit_and_score(made, made.load(), Stopwatch())
 
 
 # ---- what is read ----------------------------------------------------------------------------------------------------

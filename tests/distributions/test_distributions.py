@@ -1,7 +1,5 @@
 """Distributions on the circle: the contract for each, and the moments that theory gives."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import special
@@ -110,22 +108,19 @@ def test_quadrature_of_a_peak_far_narrower_than_a_step_stays_a_distribution(conc
 
 
 @pytest.mark.parametrize("sigma", [0.8, 12.0, 60.0, 300.0])
+@pytest.mark.filterwarnings("error")
 def test_gaussian_on_a_cyclic_group_is_the_wrapped_law_without_a_size(sigma):
     """Its moments E exp(2 pi i k g / n) are those of the normal law rounded to whole steps, which wrapping keeps."""
     n = 200
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for size in (None, n):
-            fitted = Orbit(Cyclic(), GaussianDistribution(sigma=sigma), size=size, rule="quadrature").fit(
-                np.zeros((1, n))
-            )
-            assert len(fitted.weights_) == len(np.unique(fitted.elements_)) <= n
-            points = np.arange(-10 * n, 10 * n + 1)
-            mass = special.ndtr((points + 0.5) / sigma) - special.ndtr((points - 0.5) / sigma)
-            for k in (1, 2, 5):
-                expected = mass @ np.cos(2 * np.pi * k * points / n)
-                moment = fitted.weights_ @ np.cos(2 * np.pi * k * fitted.elements_ / n)
-                assert moment == pytest.approx(expected, abs=2e-5)
+    for size in (None, n):
+        fitted = Orbit(Cyclic(), GaussianDistribution(sigma=sigma), size=size, rule="quadrature").fit(np.zeros((1, n)))
+        assert len(fitted.weights_) == len(np.unique(fitted.elements_)) <= n
+        points = np.arange(-10 * n, 10 * n + 1)
+        mass = special.ndtr((points + 0.5) / sigma) - special.ndtr((points - 0.5) / sigma)
+        for k in (1, 2, 5):
+            expected = mass @ np.cos(2 * np.pi * k * points / n)
+            moment = fitted.weights_ @ np.cos(2 * np.pi * k * fitted.elements_ / n)
+            assert moment == pytest.approx(expected, abs=2e-5)
     if sigma == 12.0:
         variance = fitted.weights_ @ fitted.elements_**2
         assert variance == pytest.approx(sigma**2 + 1 / 12, rel=1e-4), "rounding to whole steps adds 1/12"
@@ -138,6 +133,7 @@ def test_gaussian_on_whole_pixels_keeps_its_variance_without_a_size():
     np.testing.assert_allclose(fitted.weights_ @ fitted.elements_**2, 9 + 1 / 12, rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_size_that_loses_mass_warns_and_names_a_sufficient_size():
     q, domain = GaussianDistribution(sigma=12.0), Torus(1, "samples", 1.0, (200.0,))
     with pytest.warns(
@@ -146,10 +142,8 @@ def test_a_size_that_loses_mass_warns_and_names_a_sufficient_size():
         nodes, weights = q.quadrature(domain, 32, 0.0)
     assert len(nodes) == 31
     assert weights.sum() == pytest.approx(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(q.quadrature(domain, 115, 0.0)[0]) == 115
-        assert len(q.quadrature(domain, 99, 0.0)[0]) == 99, "the mass left out is below 1e-4"
+    assert len(q.quadrature(domain, 115, 0.0)[0]) == 115
+    assert len(q.quadrature(domain, 99, 0.0)[0]) == 99, "the mass left out is below 1e-4"
 
 
 # ---- densities and samples -------------------------------------------------------------------------------------------

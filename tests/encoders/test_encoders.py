@@ -45,20 +45,6 @@ def symmetric(rng, n, side):
 def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
-    assert orbit.available("encoder") == [
-        *(
-            "by_size",
-            "gradients",
-            "mel_spectrogram",
-            "none",
-            "onnx",
-            "patches",
-            "pca",
-            "point_pairs",
-            "union",
-            "upper_triangle",
-        )
-    ]
 
 
 def test_gradients_are_the_representation_of_moved_points(rng):

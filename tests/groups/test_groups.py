@@ -253,13 +253,12 @@ def test_band_limited_reading_is_its_plain_formula(step):
 
 
 @pytest.mark.parametrize("group", [orbit.Rotation(), orbit.Translation(), orbit.SmallMoves()], ids=repr)
+@pytest.mark.filterwarnings("error")
 def test_images_whose_first_axis_seems_to_hold_channels_are_warned_of(group):
     with pytest.warns(UserWarning, match=r"images of 3 x 9 pixels with 8 channels; .* np.moveaxis\(X, 1, -1\)"):
         group.for_shape((3, 9, 8))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for shape in ((9, 8, 3), (3, 9), (3, 9, 1), (9, 9, 4)):
-            group.for_shape(shape)
+    for shape in ((9, 8, 3), (3, 9), (3, 9, 1), (9, 9, 4)):
+        group.for_shape(shape)
 
 
 @pytest.mark.parametrize(

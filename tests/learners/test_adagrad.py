@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -171,13 +172,10 @@ class TestAdaGrad:
             learner.partial_fit(wrong, np.zeros(targets, dtype=int))
 
     def test_a_fit_after_one_that_was_interrupted_in_its_first_epoch_is_as_any_other(self, digits, monkeypatch):
-        def interrupted(*batch):
-            raise KeyboardInterrupt
-
         expected = AdaGradClassifier(epochs=1, random_state=0).fit(*digits).coef_
         learner = AdaGradClassifier(epochs=1, random_state=0)
         with monkeypatch.context() as patch:
-            patch.setattr(AdaGradClassifier, "_batch_scores", interrupted)
+            patch.setattr(AdaGradClassifier, "_batch_scores", Mock(side_effect=KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 learner.fit(*digits)
         assert learner.finalize().predict(digits[0]).shape == (len(digits[0]),)

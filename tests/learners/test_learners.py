@@ -341,11 +341,10 @@ def test_logistic_tells_apart_fits_of_one_accuracy(rng):
     assert learner.path_scores_[0] == pytest.approx(-np.mean(losses), rel=1e-4)
 
 
+@pytest.mark.filterwarnings("error")
 def test_logistic_takes_the_largest_value_where_its_log_loss_has_levelled_off(rng):
     X = np.where(np.arange(60)[:, None] % 2, 1.0, -1.0) * rng.uniform(1, 2, (60, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learner = LogisticClassifier(random_state=0).fit(X, np.arange(60) % 2)
+    learner = LogisticClassifier(random_state=0).fit(X, np.arange(60) % 2)
     gains = learner.path_scores_.max() - learner.path_scores_
     assert 0 < gains[learner.path_ == learner.regularization_] < learner.negligible_score
     assert (gains[learner.path_ > learner.regularization_] > learner.negligible_score).all()
@@ -360,13 +359,12 @@ def test_logistic_leaves_out_held_out_points_of_classes_it_was_not_fitted_to(rng
 
 
 @pytest.mark.parametrize("learner", [SVMClassifier, KernelSVMClassifier, LogisticClassifier])
+@pytest.mark.filterwarnings("error")
 def test_a_regularization_held_out_at_an_end_of_its_path_is_warned_of(learner, two_classes):
     X, y = two_classes
     with pytest.warns(UserWarning, match="the chosen learner.regularization=1 is the smallest value of its path"):
         learner([1.0, 1e3, 1e6], random_state=0).fit(np.hstack([X, np.ones((len(X), 1))]), y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learner([1e-3, 1e-2], random_state=0).fit(np.sign(X[:, :1]), X[:, 0] > 0)  # all values are as good
+    learner([1e-3, 1e-2], random_state=0).fit(np.sign(X[:, :1]), X[:, 0] > 0)  # all values are as good
 
 
 # ---- learners that know output operators; more in test_operators.py --------------------------------------------------

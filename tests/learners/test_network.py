@@ -2,12 +2,11 @@
 
 import json
 
-import mlflow
 import numpy as np
 import oracles
 import pytest
 import torch
-from command_line import folders
+from command_line import folders, mlflow_client
 
 from orbit.approx import RawPoints
 from orbit.core.errors import InputError
@@ -162,6 +161,5 @@ def test_an_interrupted_run_ends_with_the_same_result(run, tmp_path, monkeypatch
     assert resumed.read_history() == whole.read_history()
     assert not list((tmp_path / "out" / "checkpoints").iterdir())
     assert {"epochs.png", "skeleton.png"} <= {path.name for path in (whole.path / "figures").iterdir()}
-    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-    steps = client.get_metric_history(whole.read_record().run_id, "epoch/score")
+    steps = mlflow_client(tmp_path).get_metric_history(whole.read_record().run_id, "epoch/score")
     assert [(m.step, m.value) for m in steps] == list(enumerate(whole.read_history()["epoch/score"], 1))

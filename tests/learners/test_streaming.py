@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from command_line import composed
+from command_line import composed, fitted
 from samples import batches, noisy_digits, npy_files, points_in_clusters
 from sklearn.base import clone
 
@@ -26,9 +26,7 @@ from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
 from orbit.solvers.selection import DEFAULT_PATH
 from runners.config.plan import plan
-from runners.experiments.fitting import fit_and_score
 from runners.job import stores
-from runners.job.job import Stopwatch
 
 PATH = [1e-6, 1e-4, 1e-2]
 
@@ -298,11 +296,6 @@ class TestSample:
         found = [fitted(*coordinates, f"engine.stream={value}") for value in ("true", "false")]
         assert found[0].metrics["test/accuracy"] == pytest.approx(found[1].metrics["test/accuracy"], abs=1e-12)
         assert found[0].metrics["features/dim"] == found[1].metrics["features/dim"] > 300
-
-
-def fitted(*settings: str):
-    made = plan(composed(*settings))
-    return fit_and_score(made, made.load(), Stopwatch())
 
 
 @pytest.mark.parametrize(

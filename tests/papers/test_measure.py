@@ -1,7 +1,5 @@
 """runner=measure, runner=invariance and runner=fields."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The pages of the papers: they are made from the results beside them, and nothing on them is written by hand."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

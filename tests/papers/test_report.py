@@ -1,7 +1,5 @@
 """``runner=report``: runs in MLflow and in run folders, and the experiments that they belong to."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

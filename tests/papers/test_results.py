@@ -1,7 +1,5 @@
 """The results in docs are those of the code: small experiments give the same figures again."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Warnings about combinations of components without the property that they are chosen for."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MLflow's pages of a sweep, as a browser shows them."""
 
-from __future__ import annotations
-
 import html
 import os
 import re

@@ -1,7 +1,5 @@
 """Components and configuration files of other packages, and folders of files added on the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

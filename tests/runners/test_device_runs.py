@@ -1,19 +1,14 @@
 """Runs whose features stay on the device, here the processor, are those whose features are copied."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from command_line import composed
+from command_line import fitted
 
 from orbit.approx.base import FeatureMap
 from orbit.engine import Engine
 from orbit.learners.linear import LinearLearner
 from orbit.solvers.structure import unpacked
-from runners.config.plan import plan
-from runners.experiments.fitting import fit_and_score
-from runners.job.job import Stopwatch
 
 RUNS = {
     "rf": ["approx=rf"],
@@ -24,11 +19,6 @@ RUNS = {
     "encoder": ["approx=exact", "encoder=pca"],
     "krr": ["dataset=vector_field", "group=identity", "approx=exact", "learner=krr"],
 }
-
-
-def fitted(*settings):
-    made = plan(composed(*settings))
-    return fit_and_score(made, made.load(), Stopwatch())
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -1,7 +1,5 @@
 """Disks that are full or read-only, databases that are locked, clocks that jump, and processes that fork."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

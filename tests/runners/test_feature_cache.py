@@ -1,7 +1,5 @@
 """Features kept on disk: sweeps over learners compute them once, with the results of computing them each time."""
 
-from __future__ import annotations
-
 import collections
 import errno
 import multiprocessing
@@ -9,6 +7,7 @@ import os
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -190,10 +189,8 @@ class TestFileStore:
         assert not made(store, "key")
 
     def test_a_full_disk_is_a_warning(self, tmp_path, monkeypatch, log_messages):
-        def full(*args: object) -> None:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(file_store, "write_model", full)
+        full = OSError(errno.ENOSPC, "No space left on device")
+        monkeypatch.setattr(file_store, "write_model", Mock(side_effect=full))
         store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")

@@ -1,7 +1,5 @@
 """A fit that cannot fit in memory is refused before work, and what the estimate counts is what is taken."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

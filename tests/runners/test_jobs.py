@@ -1,7 +1,5 @@
 """Sweeps whose processes die or are interrupted: no run is lost, none is doubled, and no process is left over."""
 
-from __future__ import annotations
-
 import collections
 import concurrent.futures
 import contextlib
@@ -21,7 +19,7 @@ import mlflow
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, mlflow_runs
+from command_line import SMALL, folders, mlflow_client, mlflow_runs
 
 from orbit.core import interruption
 from orbit.core.progress import Progress
@@ -304,8 +302,7 @@ def wait_until_all_ended(sweep: subprocess.Popen, workers: list[psutil.Process],
 
 def assert_sound(tmp_path: Path, jobs: int) -> None:
     """Every combination is finished once, with single metrics; no run is left running, and the database is intact."""
-    uri = f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}"
-    client = mlflow.MlflowClient(uri)
+    client = mlflow_client(tmp_path)
     finished = [run for run in children(tmp_path) if run.info.status == "FINISHED"]
     assert sorted(int(run.data.params["seed"]) for run in finished) == list(range(jobs))
     for run in finished:

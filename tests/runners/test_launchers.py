@@ -1,7 +1,5 @@
 """Launchers: the same sweep has the same results in one process, in several, by submitit and by Ray."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The data set that is kept between jobs: loaded once where it is the same, again where anything differs."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

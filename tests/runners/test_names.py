@@ -1,13 +1,12 @@
 """Names of runs, and the summary of a sweep as text, figure and view."""
 
-from __future__ import annotations
-
 import json
 import re
 
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
+from scipy import stats
 
 from runners.config.names import VARIED_ENV, default_name, split_override, sweep_name
 from runners.config.schema import HydraConfig, run_name
@@ -87,38 +86,50 @@ class TestNames:
             assert name.endswith("-s0")
 
 
-def jobs(accuracies: dict[tuple[str, int], float]) -> list[tuple[Record, dict[str, float]]]:
+def jobs(accuracies: dict[str, float]) -> list[tuple[Record, dict[str, float]]]:
+    """Finished jobs by what they were given."""
     return [
-        (
-            Record("run", job=i, status="FINISHED", overrides=[f"group={group}", f"seed={seed}"]),
-            {"test/accuracy": value},
-        )
-        for i, ((group, seed), value) in enumerate(accuracies.items())
+        (Record("run", job=i, status="FINISHED", overrides=given.split()), {"test/accuracy": value})
+        for i, (given, value) in enumerate(accuracies.items())
     ]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of tables."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
 
 
 class TestSummary:
     def test_settings_with_two_values_are_tested_on_the_same_seeds(self):
-        text = summary(
-            jobs(
-                {("a", 0): 0.5, ("a", 1): 0.6, ("a", 2): 0.7}
-                | {("b", 0): 0.6, ("b", 1): 0.8, ("b", 2): 0.8, ("b", 3): 0.1}
-            )
-        )
-        (row,) = (line for line in text.splitlines() if line.startswith("| group   | a"))
-        assert [cell.strip() for cell in row.strip("|").split("|")] == [
-            "group",
-            "a",
-            "b",
-            "3",
-            "+0.1333",
-            "0.0572",
-            "0.25",
-        ]
+        values = {"a": (0.5, 0.6, 0.7), "b": (0.6, 0.8, 0.8, 0.1)}
+        text = summary(jobs({f"group={name} seed={i}": x for name in "ab" for i, x in enumerate(values[name])}))
+        (row,) = (row for row in rows(text) if row[:2] == ["group", "a"])
+        assert row == ["group", "a", "b", "3", "+0.1333", "0.0572", "0.25"]
         assert text.startswith("Best test/accuracy of 7 jobs, chosen by the test part: 0.8, job 4 (group=b, seed=1)")
 
+    def test_cases_of_one_seed_are_one_pair(self):
+        values = np.random.default_rng(0).random((3, 2, 2))
+        given = {f"seed={i} width={j} depth={k}": value for (i, j, k), value in np.ndenumerate(values)}
+        (row,) = (row for row in rows(summary(jobs(given))) if row[:3] == ["width", "0", "1"])
+        expected = stats.ttest_rel(values[:, 1].mean(1), values[:, 0].mean(1))
+        assert row[3:6] == ["3", f"{(values[:, 1] - values[:, 0]).mean():+.4g}", f"{expected.pvalue:.3g}"]
+
     def test_one_pair_is_not_tested(self):
-        assert "Wilcoxon" not in summary(jobs({("a", 0): 0.5, ("b", 0): 0.6, ("b", 1): 0.6}))
+        assert "Wilcoxon" not in summary(jobs({"group=a seed=0": 0.5, "group=b seed=0": 0.6, "group=b seed=1": 0.6}))
+
+    def test_seeds_are_averaged(self):
+        found = {"group=a seed=0": 0.5, "group=a seed=1": 0.7, "group=b seed=0": 0.9, "group=b seed=1": 0.9}
+        table = rows(summary(jobs(found)).split("\n\n")[1])
+        assert [table[i] for i in (0, 2, 3)] == [
+            ["group", "seeds", "test/accuracy"],
+            ["a", "2", "0.6 ± 0.1"],
+            ["b", "2", "0.9 ± 0"],
+        ]
+
+    def test_without_seeds_there_is_one_table(self):
+        best, table = summary(jobs({"group=a seed=0": 0.5, "group=b seed=0": 0.9})).split("\n\n")
+        assert best.startswith("Best test/accuracy of 2 jobs, chosen by the test part: 0.9")
+        assert table.startswith("| job | run")
 
     def test_figure_spans_the_values(self):
         settings = [{"approx.n_components": n, "group": group, "seed": "0"} for n in ("10", "100") for group in "ab"]
@@ -133,20 +144,10 @@ class TestSummary:
         np.testing.assert_allclose(number.lines[0].get_xdata(), [10, 100])
 
     def test_data_sets_have_a_best_job_and_a_row_of_panels_each(self):
-        found = [
-            (
-                Record("run", job=job, overrides=[f"dataset.path=/a/{name}.npz", f"group={group}"]),
-                {f"test/{metric}": value},
-            )
-            for job, (name, group, metric, value) in enumerate(
-                [
-                    ("p", "a", "accuracy", 0.5),
-                    ("p", "b", "accuracy", 0.6),
-                    ("q", "a", "rmse", 0.9),
-                    ("q", "b", "rmse", 0.8),
-                ]
-            )
-        ]
+        values = {("p", "a"): 0.5, ("p", "b"): 0.6, ("q", "a"): 0.9, ("q", "b"): 0.8}
+        found = jobs({f"dataset.path=/a/{name}.npz group={group}": x for (name, group), x in values.items()})
+        for _, metrics in found[2:]:
+            metrics["test/rmse"] = metrics.pop("test/accuracy")
         first, second, *_ = summary(found).split("\n\n")
         assert first == "Best test/accuracy of 2 jobs on p, chosen by the test part: 0.6, job 1 (group=b)"
         assert second.startswith("Best test/rmse of 2 jobs on q, chosen by the test part: 0.8, job 3 ")
@@ -174,7 +175,7 @@ class Experiment:
     def delete_experiment_tag(self, experiment_id: str, key: str) -> None:
         del self.tags[key]
 
-    def get_experiment(self, experiment_id: str) -> Experiment:
+    def get_experiment(self, experiment_id: str) -> "Experiment":
         return self
 
 

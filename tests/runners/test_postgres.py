@@ -3,8 +3,6 @@
 Needs the server (Debian: ``apt-get install postgresql``) and its driver (``pip install 'orbit-kernels[postgres]'``).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

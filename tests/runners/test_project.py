@@ -1,7 +1,5 @@
 """``orbit init`` writes a package whose experiment, test and notebook work; test_package.py installs one."""
 
-from __future__ import annotations
-
 import errno
 import json
 import sys

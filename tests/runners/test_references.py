@@ -1,7 +1,5 @@
 """What the majority class, a linear model and the nearest neighbour reach, beside a fit and a comparison."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

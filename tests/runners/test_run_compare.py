@@ -1,18 +1,15 @@
 """runner=compare, and the warning of a fit whose group lowers validation accuracy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from command_line import SMALL, composed, folders
+from command_line import SMALL, composed, fitted, folders
 from scipy import stats
 
 from runners.config.plan import plan
 from runners.experiments import fit, without_group as checked
 from runners.experiments.without_group import without_group
 from runners.measure.metrics import paired_test, paired_values_test
-from runners.tracking.record import Record, RunFolder
-from runners.tracking.summary import summary
+from runners.tracking.record import RunFolder
 
 COMPARE = ("runner=compare", *SMALL[:-1])
 
@@ -43,25 +40,9 @@ def test_equal_differences_are_no_certainty():
     assert found == {"p_t": 0.5, "p_wilcoxon": 0.5}
 
 
-def test_cases_of_one_seed_are_one_pair_of_a_sweeps_tests():
-    def job(number: int, seed: int, width: int, depth: int, accuracy: float) -> tuple:
-        overrides = [f"seed={seed}", f"width={width}", f"depth={depth}"]
-        return Record(str(number), overrides=overrides, job=number, status="FINISHED"), {"test/accuracy": accuracy}
-
-    rng, jobs = np.random.default_rng(0), []
-    values = rng.random((3, 2, 2))
-    for index, accuracy in np.ndenumerate(values):
-        jobs.append(job(len(jobs), *index, accuracy))
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in summary(jobs).splitlines()]
-    (cells,) = (line for line in lines if line[:3] == ["width", "0", "1"])
-    expected = stats.ttest_rel(values[:, 1].mean(1), values[:, 0].mean(1))
-    assert cells[3:6] == ["3", f"{(values[:, 1] - values[:, 0]).mean():+.4g}", f"{expected.pvalue:.3g}"]
-
-
 def test_both_fits_are_those_of_runner_fit(run, tmp_path):
     compared = run.metrics(*COMPARE, "seed=3", "tracking.enabled=false")
-    turned = run.metrics(*SMALL, "seed=3", "tracking.enabled=false")
-    plain = run.metrics(*SMALL, "seed=3", "tracking.enabled=false", "group=identity")
+    turned, plain = (fitted(*SMALL, "seed=3", f"group={group}").metrics for group in ("rotation", "identity"))
     assert compared["with_group/test/accuracy"] == compared["test/accuracy"] == turned["test/accuracy"]
     assert compared["without_group/test/accuracy"] == plain["test/accuracy"]
     difference = compared["paired/only_first_right"] - compared["paired/only_second_right"]

@@ -1,7 +1,5 @@
 """The configuration files agree with the components they describe."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,10 +1,8 @@
 """runner=discover, and the group of data that name none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from command_line import composed, folders
+from command_line import composed, fitted, folders
 from samples import npy_files, npy_shards
 from scipy import ndimage
 
@@ -45,12 +43,10 @@ def own(tmp_path):
     return "dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}", "approx.n_components=20", "tracking.enabled=false"
 
 
-def test_data_that_name_no_group_get_the_discovered_one(run, tmp_path, own):
-    out = run.ok(*own, "run_name=a")
-    assert "Averaging over rotation helps" in out
-    run.ok(*own, "run_name=b", "group=rotation")
-    discovered, given = (RunFolder(folder).read_metrics()["test/accuracy"] for folder in folders(tmp_path))
-    assert discovered == given
+def test_data_that_name_no_group_get_the_discovered_one(run, own):
+    discovered = run.metrics(*own)
+    assert "Averaging over rotation helps" in run.out
+    assert discovered["test/accuracy"] == fitted(*own, "group=rotation").metrics["test/accuracy"]
 
 
 @pytest.mark.slow

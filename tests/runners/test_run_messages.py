@@ -1,7 +1,5 @@
 """Errors and warnings of the library name parameters as configuration keys."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

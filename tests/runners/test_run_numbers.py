@@ -1,20 +1,16 @@
 """Data and parameters at the limits of floating point: they give the usual result, or one line that names them."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import composed
+from command_line import fitted
 from samples import noisy_digits, npy_files
 
 from orbit.core.errors import InputError
-from runners.config.plan import plan
-from runners.experiments.fitting import Fitted, fit_and_score
-from runners.job.job import Stopwatch
+from runners.experiments.fitting import Fitted
 
 SMALL = ("approx.n_components=20", "orbit.size=4", "tracking.enabled=false")
 FLOAT64 = "engine.dtype=float64"
@@ -26,8 +22,7 @@ def fit(*overrides: str) -> Fitted:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("error", RuntimeWarning)
-        made = plan(composed(*SMALL, *overrides))
-        return fit_and_score(made, made.load(), Stopwatch())
+        return fitted(*SMALL, *overrides)
 
 
 def refusal(*overrides: str) -> str:
@@ -150,10 +145,9 @@ def test_numbers_out_of_range_are_refused_by_name(overrides, line):
     ],
 )
 def test_features_that_say_nothing_are_reported(overrides, problem):
-    made = plan(composed(*SMALL, "dataset=digits", "dataset.n_train=60", "dataset.n_test=40", *overrides))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = fit_and_score(made, made.load(), Stopwatch())
+        found = fitted(*SMALL, "dataset=digits", "dataset.n_train=60", "dataset.n_test=40", *overrides)
     if problem is None:
         assert found.problem is None
         assert found.metrics["features/variation"] > 0

@@ -1,7 +1,5 @@
 """Every pair of choices from two configuration groups either fits tiny data or raises an error of one line."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """runner=predict: new points of every kind, models from a folder and from MLflow, and errors."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

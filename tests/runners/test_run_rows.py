@@ -1,7 +1,5 @@
 """Runs on tables: categories, groups, metrics of classes and targets, the files and figures of rows."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

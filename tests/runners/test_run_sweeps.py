@@ -1,17 +1,14 @@
 """Sweeps and failures of the command line, in this process: runs in MLflow, exit codes and messages."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings
 from pathlib import Path
 from unittest.mock import Mock
 
-import mlflow
 import numpy as np
 import pytest
-from command_line import SMALL, folders, mlflow_runs
+from command_line import SMALL, folders, mlflow_client, mlflow_runs
 from sklearn.linear_model import LogisticRegression
 
 import runners.experiments.fit
@@ -49,7 +46,7 @@ class TestSweep:
         tags = parent.data.tags
         assert tags["mlflow.source.name"].startswith(f"python run.py -m {SMALL[0]} ")
         assert f"Best test/accuracy of 4 jobs, chosen by the test part: {best:.4g}" in tags["mlflow.note.content"]
-        client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+        client = mlflow_client(tmp_path)
         files = {item.path for item in client.list_artifacts(parent.info.run_id)}
         assert {"summary.md", "summary.json", "figures"} <= files
         tables = [line.strip("|").split("|") for line in out.splitlines() if line.startswith("| ")]
@@ -85,8 +82,8 @@ class TestSweep:
         logged = mlflow_runs(tmp_path)
         failed = [r for r in logged if r.data.tags.get("job") == "0"]
         assert [r.info.status for r in failed] == ["FAILED"]
-        client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-        assert "traceback.txt" in {item.path for item in client.list_artifacts(failed[0].info.run_id)}
+        kept = mlflow_client(tmp_path).list_artifacts(failed[0].info.run_id)
+        assert "traceback.txt" in {item.path for item in kept}
         (parent,) = [r for r in logged if "job" not in r.data.tags]
         assert parent.info.status == "FAILED"
 
@@ -159,10 +156,7 @@ class TestFailures:
         assert int(last.partition(" ")[0]) % 21 == 0
 
     def test_input_errors_inside_a_run_exit_2(self, run, tmp_path, monkeypatch):
-        def refuse(*args):
-            raise InputError("dataset.x: wrong")
-
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", refuse)
+        monkeypatch.setattr(runners.experiments.fit.Fit, "run", Mock(side_effect=InputError("dataset.x: wrong")))
         assert "error: dataset.x: wrong" in run.refused(*SMALL)
         assert not folders(tmp_path)
         assert not mlflow_runs(tmp_path)

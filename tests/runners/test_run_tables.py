@@ -1,14 +1,12 @@
 """Runners that compare: tables, kernel errors and invariance."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
 
 import numpy as np
 import pytest
-from command_line import SMALL, folders, mlflow_runs
+from command_line import SMALL, fitted, folders, mlflow_runs
 from scipy import stats
 
 from orbit.approx import Nystrom
@@ -21,8 +19,7 @@ from runners.experiments.result_table import Table
 from runners.job import stores
 from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker
-from runners.tracking.record import Record, RunFolder
-from runners.tracking.summary import summary
+from runners.tracking.record import RunFolder
 
 ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name: rf, n_components: 30}}}"
 
@@ -98,7 +95,7 @@ class TestTable:
 
     def test_a_row_equals_the_same_run_by_itself(self, run):
         table = run.metrics("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
-        single = run.metrics(*SMALL, "group=identity", "tracking.enabled=false")
+        single = fitted(*SMALL, "group=identity").metrics
         assert table["plain/test/accuracy"] == single["test/accuracy"]
         assert not any(key.endswith("_std") for key in table), "one fit has no deviation"
 
@@ -286,22 +283,3 @@ class TestCurves:
         assert run(*command, f"runner.curves={{c: {curve % 'time/total_s'}}}")[0] == 0
         err = run.refused(*command, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
         assert "runner.curves.c.metric: no such metric 'test/accuracies'" in err
-
-
-class TestSweepSummary:
-    def jobs(self, *values: float):
-        overrides = [["seed=0", "group=a"], ["seed=1", "group=a"], ["seed=0", "group=b"], ["seed=1", "group=b"]]
-        records = [Record("r", status="FINISHED", job=i, overrides=given) for i, given in enumerate(overrides)]
-        return [(record, {"test/accuracy": value}) for record, value in zip(records, values, strict=True)]
-
-    def test_seeds_are_averaged(self):
-        last = summary(self.jobs(0.5, 0.7, 0.9, 0.9)).split("\n\n")[1].splitlines()
-        assert [cell.strip() for cell in last[0].split("|")[1:-1]] == ["group", "seeds", "test/accuracy"]
-        assert [cell.strip() for cell in last[2].split("|")[1:-1]] == ["a", "2", "0.6 ± 0.1"]
-        assert [cell.strip() for cell in last[3].split("|")[1:-1]] == ["b", "2", "0.9 ± 0"]
-
-    def test_without_seeds_there_is_one_table(self):
-        jobs = self.jobs(0.5, 0.7, 0.9, 0.9)[::2]
-        best, table = summary(jobs).split("\n\n")
-        assert best.startswith("Best test/accuracy of 2 jobs, chosen by the test part: 0.9")
-        assert table.startswith("| job | run")

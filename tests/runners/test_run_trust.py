@@ -1,7 +1,5 @@
 """Files from strangers run no code: configurations, checkpoints, models, folders of runs, arrays."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import shutil

@@ -1,7 +1,5 @@
 """hydra/sweeper=optuna and runner=validate: settings chosen by validation points alone, in studies that go on."""
 
-from __future__ import annotations
-
 import collections
 import json
 import shlex

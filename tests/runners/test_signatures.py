@@ -1,7 +1,5 @@
 """Names and signatures of components without their classes: equal to those of the classes, and never out of date."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 ``ORBIT_SOAK_S`` is the time in seconds, and ``ORBIT_SOAK_PICTURE`` names a file for a picture of what was measured.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Features from a store are those that would be computed, and everything that they depend on is in their key."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import os

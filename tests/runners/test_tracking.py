@@ -1,7 +1,5 @@
 """Recording of runs: new databases, markers, uploads that break off, processes that die, stores that do not answer."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import gc

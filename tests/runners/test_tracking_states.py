@@ -3,8 +3,6 @@
 Hypothesis draws the order, the same ones in every run. Each step is that of a whole run, without its fit.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

@@ -299,15 +299,14 @@ def test_the_default_path_ends_where_float64_does(rng):
     assert path[-1] == pytest.approx(10)
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_choice_at_an_end_of_the_path_warns(rng):
     X, noise = rng.standard_normal((60, 5)), rng.standard_normal(60)
     for y, end in ((X[:, 0], "smallest"), (noise, "largest")):
         with pytest.warns(UserWarning, match=f"the chosen regularization=.* is the {end} value of its path"):
             RidgeRegressor([1e-3, 1e-2, 1e-1]).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        RidgeRegressor(1e-2).fit(X, noise)
-        RidgeRegressor([1e-2, 1e-1]).fit(X, noise)  # of two values each is an end
-        RidgeRegressor([1e-9, 1e-2, 1e9]).fit(X, X[:, 0] + 0.3 * noise)
-        warn_at_end(np.array([1.0, 2.0]), np.full(2, np.nan), 1.0)
-        warn_at_end(np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 1.0]), 3.0)
+    RidgeRegressor(1e-2).fit(X, noise)
+    RidgeRegressor([1e-2, 1e-1]).fit(X, noise)  # of two values each is an end
+    RidgeRegressor([1e-9, 1e-2, 1e9]).fit(X, X[:, 0] + 0.3 * noise)
+    warn_at_end(np.array([1.0, 2.0]), np.full(2, np.nan), 1.0)
+    warn_at_end(np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 1.0]), 3.0)

@@ -1,6 +1,7 @@
 """Least squares on kernel matrices in float32 beside plain formulas in float64: solutions, scores, memory."""
 
 import tracemalloc
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -147,10 +148,7 @@ def test_kernel_values_are_restored_after_an_interruption_and_copied_if_read_onl
     K.values.flags.writeable = False
     np.testing.assert_allclose(RidgeRegressor(1e-4).fit(K, Y).coef_, expected, rtol=1e-12)
     K.values.flags.writeable = True
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
+    interrupted = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(kernel_matrix, "conjugate_gradients", interrupted)
     monkeypatch.setattr(kernel_matrix.Band, "inverse_form", interrupted)
     for regularization in (1e-4, [1e-4, 1e-3]):

@@ -1,7 +1,5 @@
 """Solvers against plain formulas: moments, factorisations, conjugate gradients, passes, selection."""
 
-import warnings
-
 import numpy as np
 import oracles
 import pytest
@@ -301,11 +299,10 @@ class TestPasses:
             passes.append(system.passes)
         assert passes[1] < passes[0] / 2
 
+    @pytest.mark.filterwarnings("error")
     def test_early_termination_warns_once_with_the_values(self, weighted, monkeypatch):
         system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), 3e3, rank=1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            system.solve(np.array([1e-6, 1e-3, 10.0]))
+        system.solve(np.array([1e-6, 1e-3, 10.0]))
         monkeypatch.setattr("orbit.solvers.passes.MAX_PASSES", 3)
         with pytest.warns(ConvergenceWarning, match=r"regularization=1e-06, 0\.001: .*more memory") as said:
             system.solve(np.array([1e-6, 1e-3, 1e9]))
