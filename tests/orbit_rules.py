@@ -5,10 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from orbit.core.errors import InputError
-from orbit.distributions import Delta, Haar, VonMises
-from orbit.groups import Rotation
-from orbit.orbits import Orbit
+from orbit import Delta, Haar, InputError, Orbit, Rotation, VonMises
 
 
 class OrbitRuleContract:

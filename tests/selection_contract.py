@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from orbit.core.errors import ParameterError
-from orbit.data import Dataset
+from orbit import Dataset, ParameterError
 from orbit.testing.component import ComponentContract
 
 

@@ -12,11 +12,9 @@ import sys
 
 import numpy as np
 
+from orbit import Engine, RidgeRegressor, Shards
 from orbit.core import distributed
 from orbit.core.ranks import ShareDone, rank
-from orbit.data import Shards
-from orbit.engine import Engine
-from orbit.learners import RidgeRegressor
 from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
 
 COLUMNS = (200, 400)

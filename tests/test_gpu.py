@@ -5,14 +5,10 @@ import pytest
 import torch
 from command_line import fitted
 
+from orbit import Engine, Gaussian, Laplacian, Orbit, Rotation, SkeletonKernel, VonMises
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton
 from orbit.core.compiled import gpu_loops
-from orbit.distributions import VonMises
-from orbit.engine import Engine
-from orbit.groups import Rotation
-from orbit.kernels import Gaussian, Laplacian, SkeletonKernel
 from orbit.learners import AdaGradClassifier, KernelRidgeRegressor, RidgeRegressor
-from orbit.orbits import Orbit
 from orbit.testing.samples import signals
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]

@@ -6,12 +6,8 @@ import torch
 from orbit_rules import OrbitRuleContract
 
 import orbit
-from orbit import plots
-from orbit.approx import RandomFourier
-from orbit.core.errors import InputError
-from orbit.distributions import GaussianDistribution, Haar, Uniform
+from orbit import Gaussian, GaussianDistribution, Haar, InputError, RandomFourier, Uniform, plots
 from orbit.groups import Cyclic, Dihedral, Identity, Orthogonal, Permutation, Rotation, Translation
-from orbit.kernels import Gaussian
 from orbit.orbits import Orbit, sobol
 from orbit.testing.samples import smooth_images, unit_mean_norm
 

@@ -5,15 +5,11 @@ import pytest
 import torch
 from orbit_rules import OrbitRuleContract
 
-from orbit.approx import RandomFourier
+from orbit import Gaussian, InputError, ParameterError, Polar, RandomFourier, RotatedDigits
 from orbit.approx.frequencies import MonteCarlo
-from orbit.core.errors import InputError, ParameterError
-from orbit.data import RotatedDigits
 from orbit.distributions import Delta, GaussianDistribution, Haar, NoisySort, Uniform, VonMises
 from orbit.groups import Dihedral, Identity, Orthogonal, Permutation, ProductGroup, Rotation, Translation
-from orbit.kernels import Gaussian
 from orbit.orbits import Orbit, random_orbit_points
-from orbit.representations import Polar
 from orbit.testing.samples import smooth_images, unit_mean_norm
 
 

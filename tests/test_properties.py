@@ -14,12 +14,9 @@ from omegaconf import OmegaConf
 from sklearn.base import clone
 
 import orbit
-from orbit.approx import CumulativeDistribution
+from orbit import CumulativeDistribution, Gaussian, InputError, Matern, RationalQuadratic, Standardize, UnitNorm
 from orbit.approx.bins import QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
-from orbit.core.errors import InputError
 from orbit.core.linalg import row_norms
-from orbit.kernels import Gaussian, Matern, RationalQuadratic
-from orbit.representations import Standardize, UnitNorm
 from runners.config.fields import config_fields
 from runners.config.plan import make_plan, plan
 from runners.tracking.record import RunFolder

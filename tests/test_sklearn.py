@@ -10,16 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
+from orbit import Engine, Gaussian, Haar, Orbit, Polar, RotatedDigits, Rotation, Standardize, UnitNorm, VonMises
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RawPoints
 from orbit.core.params import parameters
-from orbit.data import RotatedDigits
-from orbit.distributions import Haar, VonMises
-from orbit.engine import Engine
-from orbit.groups import Rotation
-from orbit.kernels import Gaussian
 from orbit.learners import LogisticClassifier, RidgeClassifier, SVMClassifier
-from orbit.orbits import Orbit
-from orbit.representations import Polar, Standardize, UnitNorm
 
 KINDS = ("approx", "hyper", "representation", "classifier", "regressor")
 PARAMS = {

@@ -10,20 +10,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import orbit
-from orbit import registry
+from orbit import Engine, Haar, InputError, Orbit, ParameterError, RidgeClassifier, UnitNorm, VonMises, registry
 from orbit.approx import AveragedMap, Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.approx.raw_points import _Coordinates
-from orbit.core.errors import InputError, ParameterError
 from orbit.core.linalg import inverse_root
-from orbit.distributions import Haar, VonMises
-from orbit.engine import Engine
 from orbit.groups import Permutation, ProductGroup, Rotation
 from orbit.kernels import CurlFree, Gaussian, Polynomial
 from orbit.kernels.landmarks import Uniform
-from orbit.learners import RidgeClassifier
-from orbit.orbits import Orbit
-from orbit.representations import UnitNorm
 from orbit.testing import FrequenciesContract, KernelMapContract, LandmarksContract
 from orbit.testing.samples import signals, smooth_images, unit_mean_norm
 

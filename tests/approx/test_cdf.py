@@ -7,17 +7,12 @@ import torch
 from live_bytes import LiveBytes
 from scipy import integrate, stats
 
-from orbit.approx import CumulativeDistribution, Exact
+from orbit import CumulativeDistribution, Engine, Exact, Haar, InputError, Orbit, PrincipalComponents, VonMises
 from orbit.approx.bins import BinCounts, UniformBins, trapezoid_widths
 from orbit.approx.frequencies import MonteCarlo, Orthogonal
 from orbit.approx.sketch import CountSketch
-from orbit.core.errors import InputError
-from orbit.distributions import Haar, VonMises
-from orbit.encoders import PrincipalComponents
-from orbit.engine import Engine
 from orbit.groups import Cyclic, Permutation, Rotation
 from orbit.kernels import CDF, cdf_theory
-from orbit.orbits import Orbit
 from orbit.testing import FeatureMapContract, KernelContract
 from orbit.testing.samples import signals
 from papers import bounds

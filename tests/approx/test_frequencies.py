@@ -10,13 +10,10 @@ from scipy.linalg import hadamard
 from sklearn.base import clone
 
 import orbit
-from orbit.approx import RandomFourier
+from orbit import Engine, Gaussian, InputError, Laplacian, Matern, RandomFourier, RationalQuadratic
 from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured
 from orbit.approx.hadamard import FastProjection
-from orbit.core.errors import InputError
 from orbit.core.lru import Lru
-from orbit.engine import Engine
-from orbit.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
 from orbit.testing import FrequenciesContract
 
 ISOTROPIC = [Gaussian(1.3), Matern(2.0, nu=0.5), Matern(1.5, nu=1.5), RationalQuadratic(1.2, alpha=0.7)]

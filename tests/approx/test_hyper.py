@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import orbit
-from orbit.approx.hyper import GaussianLayer, LinearLayer
-from orbit.core.errors import ParameterError
-from orbit.engine import Engine
+from orbit import Engine, GaussianLayer, LinearLayer, ParameterError
 from orbit.testing import HyperContract, oracles
 from orbit.testing.samples import smooth_images, unit_mean_norm
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import orbit
-from orbit.approx import Nystrom
-from orbit.engine import Engine
+from orbit import Engine, Nystrom, Orbit
 from orbit.kernels import ArcCos, Gaussian, Laplacian, Polynomial, landmarks
 from orbit.kernels.landmarks import KMeans, Leverage, RPCholesky
-from orbit.orbits import Orbit
 from orbit.testing import LandmarksContract
 
 CAREFUL = ["kmeans", "leverage", "rpcholesky"]

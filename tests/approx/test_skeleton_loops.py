@@ -5,10 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from orbit import Orbit, Rotation, SkeletonKernel
 from orbit.approx import RandomSkeleton, skeleton, skeleton_loops
-from orbit.groups import Rotation
-from orbit.kernels import SkeletonKernel
-from orbit.orbits import Orbit
 
 
 @pytest.mark.parametrize("units", [1, 127, 300])

@@ -8,9 +8,8 @@ import pytest
 from samples import draw_classes
 
 import orbit
+from orbit import Images, InputError, VectorField
 from orbit.core import memory
-from orbit.core.errors import InputError
-from orbit.data import Images, VectorField
 from papers.low_rank import LowRankMultitask
 
 

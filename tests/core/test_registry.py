@@ -5,11 +5,7 @@ import pytest
 import torch
 
 import orbit
-from orbit import registry
-from orbit.approx import Exact
-from orbit.core.errors import InputError, UnknownNameError
-from orbit.groups import Identity, Rotation
-from orbit.kernels.base import Kernel
+from orbit import Exact, Identity, InputError, Kernel, Rotation, UnknownNameError, registry
 
 pytestmark = pytest.mark.usefixtures("own_registry")
 

@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from orbit.core.errors import DataFileError
-from orbit.data import MNIST, Arrays
+from orbit import MNIST, Arrays, DataFileError
 from orbit.data.checks import check_arrays, real_numbers
 from orbit.data.rows import NpyFile, Rows
 from orbit.data.splits import guess_task

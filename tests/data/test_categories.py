@@ -11,8 +11,7 @@ from samples import frame, new_rows
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from orbit.core.errors import InputError
-from orbit.data import Table
+from orbit import InputError, Table
 from orbit.data.frames import TableEncoder
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import xarray
 
-from orbit.core.errors import InputError
-from orbit.data import Fields
+from orbit import Fields, InputError
 from orbit.testing import DatasetContract
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,7 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-from orbit.core.errors import InputError
-from orbit.data import OpenML
+from orbit import InputError, OpenML
 from orbit.testing import DatasetContract
 
 ROWS = [(i / 3, ("red", "blue", "green")[i % 3], "good" if i % 2 else "bad") for i in range(32)]

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from orbit import Arrays, InputError
 from orbit.core.distributed import share
-from orbit.core.errors import InputError
-from orbit.data import Arrays
 from orbit.data.rows import NpyFile, Rows, own_rows
 
 N = 40

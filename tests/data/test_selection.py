@@ -12,9 +12,7 @@ from command_line import SMALL, composed
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from selection_contract import SelectionContract, SplittingContract
 
-from orbit import plots
-from orbit.approx.base import FeatureMap
-from orbit.core.errors import InputError
+from orbit import FeatureMap, InputError, plots
 from orbit.solvers import products
 from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orbit.core.errors import InputError
-from orbit.data import Series
+from orbit import InputError, Series
 from orbit.data.series_files import of_length
 from orbit.testing import DatasetContract
 

@@ -12,8 +12,7 @@ import pytest
 from command_line import composed, fitted
 from samples import noisy_digits, npy_shards, parquet_shards
 
-from orbit.core.errors import InputError
-from orbit.data import Dataset, Shards
+from orbit import Dataset, InputError, Shards
 from orbit.data.formats import ParquetFormat
 from orbit.data.parts import examples
 from orbit.data.rows import AllBut, own_rows

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from orbit.core.errors import DataFileError, InputError
-from orbit.data import Sounds
+from orbit import DataFileError, InputError, Sounds
 from orbit.data.sounds import decoded
 from orbit.testing.datasets import DatasetContract
 

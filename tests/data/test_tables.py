@@ -9,8 +9,7 @@ import pytest
 from samples import FEATURES, frame, new_rows
 
 import orbit
-from orbit.core.errors import InputError
-from orbit.data import Table
+from orbit import InputError, Table
 from orbit.data.splits import split_clusters
 from orbit.testing import DatasetContract
 from runners.experiments.validation import HoldOut, KFolds

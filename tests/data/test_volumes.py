@@ -9,8 +9,7 @@ import pytest
 from file_table import SCAN, UPRIGHT, in_classes, nifti
 
 import orbit
-from orbit.core.errors import InputError
-from orbit.data import Images
+from orbit import Images, InputError
 
 
 def write_classes(folder: Path, values: np.ndarray = SCAN) -> None:

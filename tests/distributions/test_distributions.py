@@ -5,12 +5,10 @@ import pytest
 from scipy import special
 
 import orbit
-from orbit.core.errors import InputError, ParameterError
+from orbit import Cyclic, InputError, Orbit, ParameterError, Rotation, Translation
 from orbit.distributions import Delta, GaussianDistribution, Haar, Uniform, VonMises
 from orbit.distributions.circular import trapezoid
-from orbit.groups import Cyclic, Rotation, Translation
 from orbit.groups.domains import Circle, Torus, wrap
-from orbit.orbits import Orbit
 from orbit.testing import DistributionContract
 
 

@@ -6,20 +6,10 @@ import torch
 from scipy import stats
 
 import orbit
+from orbit import Delta, GaussianDistribution, Haar, LogNormal, NoisySort, Orbit, ProductDistribution, Uniform, VonMises
 from orbit.core.errors import InputError
-from orbit.distributions import (
-    Delta,
-    GaussianDistribution,
-    Haar,
-    LogNormal,
-    NoisySort,
-    ProductDistribution,
-    Uniform,
-    VonMises,
-)
 from orbit.groups import Group, Permutation, Rotation, Scaling, Translation
 from orbit.groups.domains import Circle, Finite, Line, LogScale, OrthogonalMatrices, Permutations, ProductDomain, Torus
-from orbit.orbits import Orbit
 from orbit.testing import AnyDomainContract, DistributionContract
 
 

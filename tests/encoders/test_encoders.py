@@ -10,10 +10,7 @@ import torch
 from scipy.spatial.distance import pdist
 
 import orbit
-from orbit import representations
-from orbit.approx import Exact, RandomFourier
-from orbit.core.errors import InputError
-from orbit.distributions import NoisySort
+from orbit import Exact, Gaussian, InputError, NoisySort, Permutation, RandomFourier, Rotation, representations
 from orbit.encoders import (
     BySize,
     Gradients,
@@ -27,8 +24,6 @@ from orbit.encoders import (
     UnionEncoder,
     UpperTriangle,
 )
-from orbit.groups import Permutation, Rotation
-from orbit.kernels import Gaussian
 from orbit.testing import ComponentContract, EncoderContract
 from orbit.testing.samples import smooth_images
 

@@ -7,13 +7,8 @@ import pytest
 import torch
 
 import orbit
-from orbit import Engine, Orbit
-from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.core.errors import InputError
-from orbit.distributions import VonMises
+from orbit import Engine, Exact, Gaussian, InputError, Nystrom, Orbit, RandomFourier, Rotation, VonMises
 from orbit.encoders import Gradients, Layer, NoEncoder, Patches
-from orbit.groups import Rotation
-from orbit.kernels import Gaussian
 from orbit.kernels.landmarks import KMeans, Uniform
 from orbit.testing.samples import smooth_images
 

@@ -8,11 +8,7 @@ import pytest
 import torch
 
 import orbit
-from orbit.approx import Exact
-from orbit.core.errors import InputError
-from orbit.encoders import Onnx
-from orbit.groups import Dihedral
-from orbit.kernels import Gaussian
+from orbit import Dihedral, Exact, Gaussian, InputError, Onnx
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

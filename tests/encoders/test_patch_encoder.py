@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import orbit
-from orbit.encoders import Layer, NoPooling, Patches
-from orbit.kernels import Gaussian, Matern, Polynomial, RationalQuadratic
+from orbit import Gaussian, Layer, Matern, NoPooling, Patches, Polynomial, RationalQuadratic
 from orbit.kernels.landmarks import KMeans, Leverage, RPCholesky, Uniform
 from orbit.testing import EncoderContract
 from orbit.testing.samples import smooth_images

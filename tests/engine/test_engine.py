@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from orbit.approx import RandomFourier
-from orbit.core.errors import ParameterError
-from orbit.distributions import VonMises
+from orbit import Gaussian, Orbit, ParameterError, RandomFourier, Rotation, VonMises
 from orbit.engine import Engine, direct, memory as engine_memory
 from orbit.engine.embedding import Embedding, Scratch
 from orbit.engine.strategy import Task
-from orbit.groups import Rotation
-from orbit.kernels import Gaussian
-from orbit.orbits import Orbit
 from orbit.testing.samples import signals
 
 

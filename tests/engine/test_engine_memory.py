@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from live_bytes import LiveBytes
 
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit import Exact, Gaussian, Nystrom, Orbit, RandomFourier, Rotation
 from orbit.engine import Engine, memory as engine_memory
-from orbit.groups import Rotation
-from orbit.kernels import Gaussian
-from orbit.orbits import Orbit
 from orbit.testing.samples import signals
 
 

@@ -5,14 +5,10 @@ import pytest
 import torch
 from live_bytes import LiveBytes
 
-from orbit.approx import Nystrom, RandomFourier
-from orbit.distributions import NoisySort
+from orbit import Gaussian, Laplacian, Matern, NoisySort, Nystrom, Orbit, Permutation, RandomFourier, RationalQuadratic
 from orbit.engine import Engine, direct as direct_module
 from orbit.engine.embedding import Embedding
 from orbit.engine.nonzero_columns import NonzeroColumns
-from orbit.groups import Permutation
-from orbit.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
-from orbit.orbits import Orbit
 
 KERNELS = [Gaussian(3.0), RationalQuadratic(3.0), Matern(3.0, nu=0.5), Matern(3.0, nu=2.5), Laplacian(20.0)]
 

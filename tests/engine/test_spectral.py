@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from orbit import Gaussian, GaussianDistribution, Haar, Orbit, RationalQuadratic, VonMises
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier
 from orbit.approx.exact import OrbitColumns
-from orbit.distributions import GaussianDistribution, Haar, VonMises
 from orbit.engine import Engine, fourier, spectral
 from orbit.engine.embedding import Scratch
 from orbit.engine.strategy import Task
 from orbit.groups import Cyclic, Rotation, Scaling, Translation
-from orbit.kernels import Gaussian, RationalQuadratic
-from orbit.orbits import Orbit
 from orbit.testing.samples import signals, unit_mean_norm
 
 TOLERANCES = [(np.float64, 1e-10), (np.float32, 1e-4)]

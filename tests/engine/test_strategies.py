@@ -8,13 +8,10 @@ import pytest
 import torch
 from test_spectral import MAPS
 
+from orbit import Gaussian, InputError, Matern, Orbit, Rotation
 from orbit.approx import Exact, Nystrom, RandomFourier, RandomSkeleton, RawPoints
-from orbit.core.errors import InputError
 from orbit.engine import Engine, spectral
 from orbit.engine.memory import Workspace
-from orbit.groups import Rotation
-from orbit.kernels import Gaussian, Matern
-from orbit.orbits import Orbit
 from orbit.testing.samples import signals
 
 # ---- what is kept between calls --------------------------------------------------------------------------------------

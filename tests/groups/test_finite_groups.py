@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orbit.approx import Nystrom, RandomFourier
-from orbit.core.errors import InputError
-from orbit.distributions import Delta
+from orbit import Delta, InputError, Nystrom, Orbit, RandomFourier
 from orbit.groups import (
     Cyclic,
     Dihedral,
@@ -18,7 +16,6 @@ from orbit.groups import (
     Translation,
     volumes,
 )
-from orbit.orbits import Orbit
 from orbit.testing import FiniteGroupContract
 
 

@@ -9,7 +9,7 @@ import torch
 from scipy import ndimage
 
 import orbit
-from orbit.core.errors import InputError
+from orbit import InputError, Orbit
 from orbit.groups import (
     Cyclic,
     Group,
@@ -23,7 +23,6 @@ from orbit.groups import (
 )
 from orbit.groups.domains import Circle
 from orbit.groups.resample import gather, multilinear, windowed_sinc
-from orbit.orbits import Orbit
 from orbit.testing import GroupContract, oracles
 from orbit.testing.samples import smooth_images
 

@@ -12,9 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import orbit
-from orbit.approx import Exact
-from orbit.core.errors import InputError
-from orbit.distributions import Haar
+from orbit import Exact, Haar, InputError, Orbit, RidgeClassifier
 from orbit.groups import (
     Affine,
     Cyclic,
@@ -35,8 +33,6 @@ from orbit.groups import (
 )
 from orbit.groups.domains import Circle, ProductDomain
 from orbit.groups.resampled import Fill
-from orbit.learners import RidgeClassifier
-from orbit.orbits import Orbit
 from orbit.testing import GroupContract
 from orbit.testing.samples import smooth_images
 

@@ -10,8 +10,7 @@ from scipy import integrate
 from test_groups_all import InterpolatedContract
 
 import orbit
-from orbit.core.errors import InputError
-from orbit.groups import Amplitude, Offset, PitchTempo, TimeWarp, Translation
+from orbit import Amplitude, InputError, Offset, PitchTempo, TimeWarp, Translation
 from orbit.groups.pitch_tempo import PhaseVocoder
 from orbit.testing import GroupContract
 

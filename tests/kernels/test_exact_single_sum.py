@@ -5,8 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import orbit
-from orbit.approx import Exact
-from orbit.kernels import Gaussian, Laplacian
+from orbit import Exact, Gaussian, Laplacian
 
 VALUES = {
     Gaussian: lambda a, b: np.exp(-cdist(a, b, "sqeuclidean") / 200),

@@ -5,14 +5,9 @@ import pytest
 import torch
 from sklearn.metrics.pairwise import rbf_kernel
 
-from orbit.approx import Exact
-from orbit.core.errors import ParameterError
-from orbit.distributions import Haar
-from orbit.groups import Cyclic
-from orbit.kernels import Gaussian, Matern, RationalQuadratic
+from orbit import Cyclic, Exact, Gaussian, Haar, Matern, Orbit, ParameterError, RationalQuadratic
 from orbit.kernels.base import median_distance
 from orbit.kernels.radial import ProjectedRadialColumns
-from orbit.orbits import Orbit
 from orbit.testing import KernelContract, oracles
 
 

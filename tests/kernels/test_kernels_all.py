@@ -12,21 +12,11 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 import orbit
+from orbit import CDF, ArcCos, Gaussian, Laplacian, Matern, Orbit, Polynomial, RationalQuadratic, SkeletonKernel
 from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.core.errors import InputError
 from orbit.groups import Identity, Rotation
-from orbit.kernels import (
-    CDF,
-    ArcCos,
-    Gaussian,
-    Laplacian,
-    Matern,
-    Polynomial,
-    RationalQuadratic,
-    SkeletonKernel,
-)
 from orbit.kernels.base import median_distance
-from orbit.orbits import Orbit
 from orbit.testing import DotProductKernelContract, KernelContract
 
 SPECTRAL = [

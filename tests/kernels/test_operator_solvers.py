@@ -8,15 +8,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from test_operators import FIELDS, fitted_map
 
-from orbit.approx import OperatorRandomFourier
-from orbit.core.errors import InputError
+from orbit import CurlFree, Decomposable, Haar, InputError, OperatorRandomFourier, Orbit, Orthogonal
 from orbit.core.parts import validation_parts
 from orbit.core.random import hold_out
-from orbit.distributions import Haar
-from orbit.groups import Orthogonal
-from orbit.kernels import CurlFree, Decomposable
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
-from orbit.orbits import Orbit
 from orbit.solvers.factorisations import Band, Eigen, Tridiagonal
 from orbit.solvers.least_squares import Primal
 from orbit.solvers.moments import System

@@ -12,12 +12,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import orbit
-from orbit.approx import OperatorExact, OperatorRandomFourier
+from orbit import Engine, Haar, InputError, OperatorExact, OperatorRandomFourier, Orbit, Orthogonal, ParameterError
 from orbit.approx.frequencies import MonteCarlo
-from orbit.core.errors import InputError, ParameterError
-from orbit.distributions import Haar
-from orbit.engine import Engine
-from orbit.groups import Orthogonal
 from orbit.kernels import (
     CurlFree,
     Decomposable,
@@ -30,7 +26,6 @@ from orbit.kernels import (
     RationalQuadratic,
 )
 from orbit.learners import AdaGradRegressor, CGRegressor, SteinRegressor
-from orbit.orbits import Orbit
 from orbit.solvers.structure import GramStructure, StructuredFeatures, structure_of
 from orbit.testing import ComponentContract, KernelMapContract, OperatorKernelContract
 from papers.bounds import operator_uniform_bound, operator_variance_bound

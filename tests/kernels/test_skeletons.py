@@ -9,15 +9,12 @@ import pytest
 import torch
 from scipy import stats
 
-from orbit.approx import Exact, RandomSkeleton
-from orbit.core.errors import InputError
+from orbit import ArcCos, Exact, Gaussian, InputError, Orbit, RandomSkeleton, SkeletonKernel
 from orbit.groups import Dihedral, Permutation, Reflection
-from orbit.kernels import ArcCos, Gaussian, SkeletonKernel
 from orbit.kernels.skeletons import from_nodes, make_activation, stack
 from orbit.kernels.skeletons.activations import RELU_MAX_DEGREE, ReLU, _relu_distribution
 from orbit.kernels.skeletons.sampling import Features, Sampler
 from orbit.kernels.skeletons.spaces import CircleSpace, make_space
-from orbit.orbits import Orbit
 from orbit.testing import KernelContract, KernelMapContract
 
 EXP, CONV = {"name": "exp", "c": 0.25}, "conv"

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from orbit.approx import RandomFourier
-from orbit.core.errors import InputError
-from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifier
+from orbit import AdaGradClassifier, AdaGradRegressor, InputError, NetworkClassifier, RandomFourier
 from orbit.testing import ClassifierContract, RegressorContract
 
 

@@ -10,13 +10,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 
-from orbit.approx import Exact, OperatorExact, OperatorRandomFourier
-from orbit.core.errors import InputError
-from orbit.distributions import VonMises
-from orbit.groups import Orthogonal, Rotation
+from orbit import Exact, InputError, OperatorExact, OperatorRandomFourier, Orbit, Orthogonal, Rotation, VonMises
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian
 from orbit.learners import GaussianProcess, KernelRidgeRegressor, RidgeClassifier, RidgeRegressor, SteinRegressor
-from orbit.orbits import Orbit
 from orbit.testing import PathContract, RegressorContract
 from orbit.testing.samples import signals
 

@@ -14,11 +14,10 @@ from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import SVC, SVR, LinearSVC
 
+from orbit import CurlFree, Decomposable, Gaussian, InputError, ParameterError
 from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
-from orbit.core.errors import InputError, ParameterError
 from orbit.core.parts import validation_parts
 from orbit.core.random import hold_out, spawn
-from orbit.kernels import CurlFree, Decomposable, Gaussian
 from orbit.learners import (
     AdaGradRegressor,
     CGRegressor,

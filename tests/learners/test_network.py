@@ -8,12 +8,8 @@ import pytest
 import torch
 from command_line import folders, mlflow_client
 
-from orbit.approx import RawPoints
-from orbit.core.errors import InputError
-from orbit.engine import Engine
-from orbit.learners import AdaGradClassifier, NetworkClassifier
+from orbit import AdaGradClassifier, Engine, ImageAugmentation, InputError, NetworkClassifier, RawPoints
 from orbit.learners.streaming import FeatureStream, fit_stream
-from orbit.representations import ImageAugmentation
 from orbit.testing import ClassifierContract, FeatureMapContract
 from runners.experiments.training import Training
 from runners.tracking.record import RunFolder

@@ -7,11 +7,7 @@ from command_line import composed, fitted
 from samples import batches, noisy_digits, npy_files, points_in_clusters
 from sklearn.base import clone
 
-from orbit.approx import AveragedMap, RandomFourier
-from orbit.core.errors import InputError
-from orbit.data import Arrays
-from orbit.engine import Engine
-from orbit.kernels import Gaussian
+from orbit import Arrays, AveragedMap, Engine, Gaussian, InputError, RandomFourier, UnitNorm
 from orbit.learners import (
     AdaGradClassifier,
     AdaGradRegressor,
@@ -23,7 +19,6 @@ from orbit.learners import (
     SVMClassifier,
 )
 from orbit.learners.streaming import FeatureStream, fit_stream
-from orbit.representations import UnitNorm
 from orbit.solvers.selection import DEFAULT_PATH
 from runners.config.plan import plan
 from runners.job import stores

@@ -10,12 +10,9 @@ from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from orbit import plots
-from orbit.distributions import VonMises
-from orbit.groups import Identity, Reflection, Rotation
+from orbit import Identity, Orbit, Reflection, Rotation, VonMises, plots
 from orbit.kernels.skeletons import stack
 from orbit.learners.base import Curve
-from orbit.orbits import Orbit
 from orbit.plots.axes import Sample, draw_samples, plain
 from orbit.testing.samples import smooth_images
 from papers.measures.locality import locality

@@ -6,10 +6,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from orbit.core.errors import InputError
+from orbit import ImageAugmentation, InputError, NoAugmentation
 from orbit.core.grid import middle
 from orbit.core.threads import in_threads
-from orbit.representations import ImageAugmentation, NoAugmentation
 from orbit.testing import AugmentationContract
 
 

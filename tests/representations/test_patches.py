@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from orbit.core.errors import InputError
-from orbit.representations import Crop, PatchPCA
+from orbit import Crop, InputError, PatchPCA
 from orbit.testing import RepresentationContract
 
 

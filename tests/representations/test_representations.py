@@ -9,21 +9,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
+from orbit import Bag, BagOfBonds, Centre, Coulomb, ManyBody, Moments, Outline, Polar, Raw, Standardize, UnitNorm
 from orbit.core.errors import InputError
 from orbit.groups import Rotation
-from orbit.representations import (
-    Bag,
-    BagOfBonds,
-    Centre,
-    Coulomb,
-    ManyBody,
-    Moments,
-    Outline,
-    Polar,
-    Raw,
-    Standardize,
-    UnitNorm,
-)
 from orbit.testing import RepresentationContract
 from orbit.testing.samples import smooth_images
 

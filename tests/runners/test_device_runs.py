@@ -5,8 +5,7 @@ import pytest
 import torch
 from command_line import fitted
 
-from orbit.approx.base import FeatureMap
-from orbit.engine import Engine
+from orbit import Engine, FeatureMap
 from orbit.learners.linear import LinearLearner
 from orbit.solvers.structure import unpacked
 

@@ -15,8 +15,7 @@ from command_line import SMALL, folders
 from omegaconf import OmegaConf
 
 import orbit
-from orbit.approx.base import FeatureMap
-from orbit.core.errors import InputError
+from orbit import FeatureMap, InputError
 from orbit.core.warned import with_warnings
 from runners.job import file_store
 from runners.job.file_store import FEATURES, FileStore

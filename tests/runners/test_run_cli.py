@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 from command_line import SMALL, fitted, folders, mlflow_client, mlflow_runs
 
-from orbit import plots
-from orbit.core.errors import InputError
+from orbit import Engine, InputError, plots
 from orbit.core.models import load_model
-from orbit.engine import Engine
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
 

@@ -7,8 +7,7 @@ import pytest
 from command_line import composed
 
 import orbit
-from orbit.core.errors import InputError
-from orbit.kernels import OperatorKernel
+from orbit import InputError, OperatorKernel
 from runners.config.plan import Plan, plan
 from runners.experiments.fitting import fit_and_score
 from runners.job.job import Stopwatch

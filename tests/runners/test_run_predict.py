@@ -15,13 +15,9 @@ from command_line import composed
 from samples import draw, draw_classes
 from sklearn.pipeline import Pipeline
 
-from orbit.approx import Exact
-from orbit.core.errors import InputError
-from orbit.data import Digits
-from orbit.learners import GaussianProcess
+from orbit import Digits, Exact, GaussianProcess, InputError, Raw, UnitNorm
 from orbit.learners.answers import answer_table
 from orbit.learners.base import Learner
-from orbit.representations import Raw, UnitNorm
 from runners.config.plan import plan
 from runners.experiments.fit import Fit
 from runners.experiments.predict import Predict

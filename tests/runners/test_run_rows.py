@@ -20,8 +20,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import Pipeline
 
 import orbit
-from orbit import plots
-from orbit.core.errors import InputError
+from orbit import InputError, plots
 from orbit.plots.predictions import predicted_against_true
 from runners.config.plan import plan
 from runners.experiments.fitting import Fitted, fit_and_score

@@ -9,9 +9,7 @@ import pytest
 from command_line import SMALL, fitted, folders, mlflow_runs
 from scipy import stats
 
-from orbit.approx import Nystrom
-from orbit.approx.base import FeatureMap
-from orbit.core.errors import InputError
+from orbit import FeatureMap, InputError, Nystrom
 from orbit.core.progress import Progress
 from runners.experiments.checkpoint import read_checkpoint, write_checkpoint
 from runners.experiments.fitting import fit_and_score

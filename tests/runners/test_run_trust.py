@@ -10,9 +10,8 @@ import pytest
 from command_line import CONF, composed
 from omegaconf import OmegaConf
 
+from orbit import AdaGradClassifier, AdaGradRegressor, InputError, NetworkClassifier
 from orbit.core import models
-from orbit.core.errors import InputError
-from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifier
 from runners.config.files import check_files
 from runners.config.plan import plan
 from runners.experiments.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint

@@ -9,14 +9,9 @@ from samples import points_in_clusters
 from sklearn.linear_model import Ridge
 from test_solvers import FACTORISATIONS, PATH, factorised
 
+from orbit import Engine, Gaussian, Orbit, Permutation, RidgeClassifier, RidgeRegressor, XPerm
 from orbit.approx import CumulativeDistribution, RandomFourier
-from orbit.data import XPerm
-from orbit.engine import Engine
-from orbit.groups import Permutation
-from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, RidgeRegressor
 from orbit.learners.streaming import FeatureStream, fit_stream
-from orbit.orbits import Orbit
 from orbit.solvers.moments import Moments
 from orbit.solvers.repeats import Repeats, equal_rows
 from orbit.solvers.selection import DEFAULT_PATH, LeaveOneOut, best_of_path, gcv_scores, warn_at_end

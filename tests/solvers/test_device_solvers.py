@@ -8,10 +8,9 @@ import pytest
 import torch
 from pretend_gpu import on_gpu, pretended
 
+from orbit import InputError, KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.core.device_matrix import DeviceMatrix, as_array
-from orbit.core.errors import InputError
 from orbit.core.linalg import eigh
-from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.solvers.moments import System
 from orbit.solvers.structure import GramStructure, StructuredFeatures
 

@@ -6,10 +6,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from orbit.approx import Exact
-from orbit.core.errors import InputError
-from orbit.kernels import Gaussian
-from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
+from orbit import Exact, Gaussian, InputError, KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.solvers import kernel_matrix
 from orbit.solvers.kernel_matrix import KernelMatrix
 from orbit.solvers.structure import Constant, GramStructure, StructuredFeatures

@@ -6,10 +6,7 @@ import pytest
 from samples import batches
 from sklearn.exceptions import ConvergenceWarning
 
-from orbit.approx import RandomFourier
-from orbit.engine import Engine
-from orbit.kernels import Gaussian
-from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
+from orbit import Engine, Gaussian, KernelRidgeRegressor, RandomFourier, RidgeClassifier, RidgeRegressor
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
 from orbit.solvers.factorisations import Band, Cholesky, Eigen, Tridiagonal, factorise
