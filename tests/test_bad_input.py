@@ -150,6 +150,12 @@ def fitted(fit_to) -> Path:
 
 
 @pytest.fixture
+def job(tmp_path) -> Job:
+    (tmp_path / "job").mkdir()
+    return Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test"))
+
+
+@pytest.fixture
 def points(tmp_path, monkeypatch) -> str:
     monkeypatch.chdir(tmp_path)
     np.save("new.npy", np.ones((3, 8, 8)))
@@ -157,43 +163,38 @@ def points(tmp_path, monkeypatch) -> str:
 
 
 @pytest.mark.parametrize(("damage", "expected"), FOLDERS, ids=brief)
-def test_of_a_model_folder(damage, expected, fitted, points, tmp_path):
+def test_of_a_model_folder(damage, expected, fitted, points, tmp_path, job):
     shutil.copytree(fitted, tmp_path / "model", ignore=shutil.ignore_patterns("figures"))
     damage(tmp_path / "model")
-    (tmp_path / "job").mkdir()
     with pytest.raises(InputError) as error:
-        Predict("model", points, trust=True).run(
-            Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test"))
-        )
+        Predict("model", points, trust=True).run(job)
     line = str(bad_input(error.value))
     check_line(line, expected)
     assert line.startswith(("runner.model: ", "runner.input: new.npy"))
 
 
 @pytest.mark.parametrize(("model", "write", "file", "expected"), POINTS, ids=brief)
-def test_of_new_points(model, write, file, expected, fit_to, tmp_path, monkeypatch):
+def test_of_new_points(model, write, file, expected, fit_to, tmp_path, monkeypatch, job):
     folder = fit_to(model)
     monkeypatch.chdir(tmp_path)
     write()
-    (tmp_path / "job").mkdir()
     with pytest.raises(InputError) as error:
-        Predict(str(folder), file).run(Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test")))
+        Predict(str(folder), file).run(job)
     line = str(bad_input(error.value))
     check_line(line, expected)
     assert line.startswith("runner.input: ")
 
 
-def test_of_a_model_for_other_points_than_its_record_says(fitted, tmp_path, monkeypatch):
+def test_of_a_model_for_other_points_than_its_record_says(fitted, tmp_path, monkeypatch, job):
     monkeypatch.chdir(tmp_path)
     np.save("new.npy", np.ones((3, 7, 7)))
     shutil.copytree(fitted, "model")
     record = Path("model/run.json")
     record.write_text(record.read_text().replace('"shape": [\n        8,\n        8\n      ]', '"shape": [7, 7]'))
-    (tmp_path / "job").mkdir()
     with pytest.raises(
         InputError, match=r"^runner\.model: model: its model does not take points of shape \(7, 7\), wh"
     ):
-        Predict("model", "new.npy").run(Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test")))
+        Predict("model", "new.npy").run(job)
 
 
 # ---- whole runs ------------------------------------------------------------------------------------------------------

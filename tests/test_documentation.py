@@ -1,5 +1,7 @@
 """Code in docs/ runs, commands of every page are planned, and links lead to files. Python of README: test_readme.py."""
 
+from __future__ import annotations
+
 import importlib.util
 import itertools
 import json

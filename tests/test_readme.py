@@ -1,5 +1,7 @@
 """Python examples of README and of the pages that continue it run as printed, and every choice is named."""
 
+from __future__ import annotations
+
 import importlib
 import re
 from pathlib import Path

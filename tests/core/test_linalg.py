@@ -161,11 +161,13 @@ def test_one_value_in_any_block_of_rows_makes_a_sum_infinite(monkeypatch, rows, 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [3, 2048, 2049, 3300])
+@pytest.mark.parametrize("d", [3, 32, 33, 52])  # one product, tiles, the last of them narrower
 @pytest.mark.parametrize("threads", [1, 3])
 def test_second_moments_are_added_to_and_made_symmetric(rng, monkeypatch, dtype, d, threads):
     for module in ("linalg", "threads"):
         monkeypatch.setattr(f"orbit.core.{module}.default_threads", lambda: threads)
+    for name, size in (("BLOCK_COLUMNS", 32), ("_TILE", 16), ("_SMALL_TILE", 4)):
+        monkeypatch.setattr(linalg, name, size)
     parts = [rng.integers(-3, 4, (n, d)).astype(dtype) for n in (5, 2)]  # of which sums are exact
     total = np.zeros((d, d))
     for part in parts:

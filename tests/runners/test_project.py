@@ -47,7 +47,6 @@ def test_without_a_folder_it_does_not_write_among_other_files(tmp_path, monkeypa
 
 
 def test_the_command_line_runs_it(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["orbit"])
     import runners.app.cli
 
     monkeypatch.chdir(tmp_path)
