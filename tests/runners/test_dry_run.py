@@ -195,7 +195,7 @@ class TestWhereItIsSet:
                 ["-m", "hydra/launcher=joblib", "experiment=dry_true", "seed=0,1"], None, marks=pytest.mark.slow
             ),
             (["-m", "experiment=dry_true,dry_false", "dry_run=true"], ["s0", "s0"]),
-            (["dry_run=false", "dry_run=True", "seed=1"], ["s1"]),
+            (["dry_run=false", "dry_run=True", "seed=1"], ["rotated_digits-rotation-nystrom-s1"]),
             (["dry_run=true", "hydra.run.dir=kept"], ["s0"]),
         ],
     )
@@ -203,11 +203,8 @@ class TestWhereItIsSet:
         code, out, error = run_with_figures("--config-dir", str(tmp_path / "mine"), *arguments, *QUIET)
         assert (code, error) == (0, "")
         if names is not None:  # of processes of this one
-            assert [line.partition(":")[0][-2:] for line in out.splitlines()] == names
-            assert all(
-                line.startswith("rotated_digits-rotation-nystrom-s") and ": 1 fit; " in line
-                for line in out.splitlines()
-            )
+            for line, name in zip(out.splitlines(), names, strict=True):
+                assert f"{name}: 1 fit; " in line
         assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
     @pytest.mark.parametrize("arguments", [["dry_run=true", "dry_run=false"], ["experiment=dry_true", "dry_run=false"]])
