@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 from scipy.linalg import hadamard
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit import Engine, Gaussian, InputError, Laplacian, Matern, RandomFourier, RationalQuadratic
@@ -17,6 +18,13 @@ from orbit.core.lru import Lru
 from orbit.testing import FrequenciesContract
 
 ISOTROPIC = [Gaussian(1.3), Matern(2.0, nu=0.5), Matern(1.5, nu=1.5), RationalQuadratic(1.2, alpha=0.7)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Threads that meet after every small product cost more than they save, most of all on shared cores."""
+    with threadpool_limits(1):
+        yield
 
 
 class TestQuasiMonteCarlo(FrequenciesContract):

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit import Engine, Nystrom, Orbit
@@ -12,6 +13,13 @@ from orbit.kernels.landmarks import KMeans, Leverage, RPCholesky
 from orbit.testing import LandmarksContract
 
 CAREFUL = ["kmeans", "leverage", "rpcholesky"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Threads that meet after every small product cost more than they save, most of all on shared cores."""
+    with threadpool_limits(1):
+        yield
 
 
 class TestKMeans(LandmarksContract):
