@@ -1,6 +1,6 @@
 """``ForceField`` with forces and with energies alone, and sGDML: errors on frames of a molecule, and processor seconds.
 
-    python -m benchmarks.forces FRAMES.extxyz [--sizes 100 300 1000] [--draws 5] [--test 300]
+    python -m benchmarks.forces FRAMES.extxyz [--sizes 100 300 1000] [--draws 5] [--first 0] [--test 300]
 
 Prints Markdown, in meV and meV per angstrom for frames in eV. sGDML (if it is installed; 1.0.3 needs a NumPy below 2.4)
 gets the symmetries of the molecule, a lengthscale of the smallest error on 50 training frames, and up to 300 frames,
@@ -27,11 +27,13 @@ Predicted = tuple[np.ndarray, np.ndarray]
 _SIGMAS, _VALIDATION, _MOST = (5, 10, 20, 40, 80), 50, 300
 
 
-def own(frames: Frames, train: np.ndarray, test: np.ndarray, with_forces: bool = True) -> Predicted:
+def own(
+    frames: Frames, train: np.ndarray, test: np.ndarray, with_forces: bool = True, distances: float = 10.0
+) -> Predicted:
     assert frames.energies is not None
     assert frames.forces is not None
     forces = frames.forces[train] if with_forces else None
-    model = ForceField(random_state=0).fit(frames.X[train], frames.energies[train], forces)
+    model = ForceField(distances=distances, random_state=0).fit(frames.X[train], frames.energies[train], forces)
     return model.predict(frames.X[test])
 
 
@@ -66,6 +68,7 @@ def main() -> None:
     parser.add_argument("file")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000])
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first draw")
     parser.add_argument("--test", type=int, default=300)
     args = parser.parse_args()
     frames = Molecules(args.file).load_frames(0)
@@ -76,13 +79,14 @@ def main() -> None:
     for n in args.sizes:
         fits: dict[str, Callable[..., Predicted]] = {
             "energies and forces": own,
+            "without distances": partial(own, distances=0.0),
             "energies alone": partial(own, with_forces=False),
         }
         if has_sgdml and n <= _MOST:
             fits["sGDML"] = sgdml
         for name, fit in fits.items():
             found = []
-            for draw in range(args.draws):
+            for draw in range(args.first, args.first + args.draws):
                 order = np.random.default_rng(draw).permutation(len(frames.X))[: n + args.test]
                 start = time.process_time()
                 energies, forces = fit(frames, order[:n], order[n:])

@@ -27,7 +27,7 @@ _LARGER, _SMALLER = 10.0, 50.0
 
 # The attributes of a data set with an entry for each training point, and for each test point.
 _OF_TRAIN = "X_train", "y_train", "folds", "sample_weight", "clusters"
-_OF_TEST = "X_test", "y_test", "test_rows"
+_OF_TEST = "X_test", "y_test", "test_rows", "test_names"
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +54,10 @@ class Dataset:
         The fitted step that turns the columns of a table into X; None for other data.
     test_rows : int array, shape (n_test,), or None
         The rows of a table that are the test part.
+    test_names : dict of str to array, shape (n_test,)
+        What names the test points in tables of predictions, such as the molecule and the place there of each atom.
+    kinds : str or None
+        The one of ``test_names`` by which errors are also given, such as the element of each atom.
     reading : dict, serialisable as JSON
         Values determined by the loader from the files, and needed to read new points in the same way.
     notes : list of str
@@ -72,6 +76,8 @@ class Dataset:
     clusters: np.ndarray | None = None
     encoder: Any = None
     test_rows: np.ndarray | None = None
+    test_names: dict[str, np.ndarray] = field(default_factory=dict)
+    kinds: str | None = None
     reading: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -123,7 +129,7 @@ class Dataset:
     def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
         """A data set of the training points ``fit``, with the training points ``validation`` as test part, by index."""
         X_test, y_test = subset(self.X_train, validation), subset(self.y_train, validation)
-        return replace(self.take(fit), X_test=X_test, y_test=y_test, test_rows=None)
+        return replace(self.take(fit), X_test=X_test, y_test=y_test, test_rows=None, test_names={}, kinds=None)
 
     def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
         """A subset of the training and test points, by index."""
@@ -170,6 +176,11 @@ class Dataset:
         return Rows.keeping(X, rows) if len(rows) < len(X) else X
 
     @property
+    def test_kinds(self) -> np.ndarray | None:
+        """The kind of each test point, shape (n_test,), or None."""
+        return None if self.kinds is None else self.test_names[self.kinds]
+
+    @property
     def targets(self) -> list[str]:
         """The names of the columns of ``y``: those of a table, else 0, 1 and so on; one for ``y`` of shape (n,)."""
         count = self.y_train.shape[1] if self.y_train.ndim == 2 else 1
@@ -205,10 +216,12 @@ class Points:
     ----------
     X : array, shape (n, *shape); a data frame where an encoder is still to be applied
     ids : the names of the points, such as those of files; their numbers if there are none
+    names : more columns that name them, shape (n,)
     """
 
     X: Any
     ids: list[str] = field(default_factory=list)
+    names: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.ids.extend(map(str, range(len(self.ids), len(self.X) if np.ndim(self.X) else 0)))
@@ -280,6 +293,11 @@ class Loader(Component):
     _: KW_ONLY
     n_train: PositiveInt | None = None
     n_test: PositiveInt | None = None
+
+    @classmethod
+    def representation_for(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The representation that a run uses when none is given, for a loader with these parameters."""
+        return cls.default_representation
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -496,6 +514,8 @@ def names_of(names: str | list[str] | None) -> list[str]:
 
 
 def _part(values: Any, rows: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: each[rows] for name, each in values.items()}
     return None if values is None else subset(values, rows)
 
 

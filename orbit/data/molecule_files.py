@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ SUFFIXES = (*_XYZ, *_SDF, ".db", ".json", ".cif", ".pdb", ".traj", ".vasp")
 # The comment line of QM9 (Ramakrishnan et al. 2014, table 2), after "gdb"; energies in hartree, lengths in bohr.
 _QM9 = ["index", "A", "B", "C", "mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "U0", "U", "H", "G", "Cv"]
 
+# Distance of neighbours across the boundary of a cell, in angstrom.
+_FARTHEST = 6.0
+
 # A line that is an atom: a symbol or an atomic number, and three coordinates.
 _ATOM = re.compile(r"^(\s*)([A-Za-z]{1,3}|\d{1,3})(?=(?:\s+[-+]?\.?\d\S*){3})", re.MULTILINE)
 
@@ -31,12 +34,14 @@ EMBEDDING, _SEED = "conformers by RDKit (ETKDGv3 of seed 0, MMFF94)", 0
 class Molecule:
     """Nuclear charges, shape (atoms,), positions, shape (atoms, 3), in the unit of the file, and values by name.
 
-    Values are of the molecule or, in arrays, of each atom, such as ``forces``.
+    Values are of the molecule or, in arrays, of each atom, such as ``forces``. It is ``periodic`` if atoms are closer
+    than 6 angstrom across the boundary of a cell.
     """
 
     charges: np.ndarray
     positions: np.ndarray
     values: dict[str, Any]
+    periodic: bool = False
 
     def __len__(self) -> int:
         return len(self.charges)
@@ -118,7 +123,13 @@ def _symbol(written: str) -> str:
 def _of_atoms(atoms: Any) -> Molecule:
     of_atoms = {name: values for name, values in atoms.arrays.items() if name not in ("numbers", "positions")}
     values = of_atoms | dict(getattr(atoms.calc, "results", {})) | atoms.info
-    return Molecule(atoms.numbers, atoms.positions, values)
+    return Molecule(atoms.numbers, atoms.positions, values, bool(atoms.pbc.any()) and _meets_itself(atoms))
+
+
+def _meets_itself(atoms: Any) -> bool:
+    from ase.neighborlist import neighbor_list
+
+    return bool(neighbor_list("S", atoms, _FARTHEST).any())
 
 
 def _of_database(file: Path) -> Iterator[Molecule]:
@@ -126,7 +137,7 @@ def _of_database(file: Path) -> Iterator[Molecule]:
 
     for row in ase.db.connect(file).select():
         molecule = _of_atoms(row.toatoms())
-        yield Molecule(molecule.charges, molecule.positions, molecule.values | row.key_value_pairs)
+        yield replace(molecule, values=molecule.values | dict(row.data) | row.key_value_pairs)
 
 
 def _is_qm9(file: Path) -> bool:
@@ -140,7 +151,10 @@ def _of_qm9(lines: Sequence[str]) -> Iterator[Molecule]:
     while start < len(lines) and lines[start].strip():
         n = int(lines[start])
         atoms = [line.replace("*^", "e").split() for line in lines[start + 2 : start + 2 + n]]
-        values = dict(zip(_QM9, map(float, lines[start + 1].replace("*^", "e").split()[1:]), strict=True))
+        values: dict[str, Any] = dict(
+            zip(_QM9, map(float, lines[start + 1].replace("*^", "e").split()[1:]), strict=True)
+        )
+        values["charges"] = np.array([atom[4] for atom in atoms], float)  # of Mulliken
         charges = np.array([SYMBOLS.index(atom[0]) + 1 for atom in atoms])
         yield Molecule(charges, np.array([atom[1:4] for atom in atoms], float).reshape(n, 3), values)
         start += n + 5

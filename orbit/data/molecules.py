@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -9,22 +10,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from orbit.core.errors import DataFileError, InputError, shortened, suggestion
+from orbit.core.errors import DataFileError, InputError
 from orbit.core.memory import check_fits
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.files import existing, read_each
 from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, of_smiles, read_molecules
+from orbit.data.molecule_values import Atoms, ReadMolecules, forces_of, padded, values_of_atoms
 from orbit.data.splits import TRAIN, folders_of_parts, given_parts
 from orbit.registry import register
-from orbit.representations.molecules import check_unit
+from orbit.representations.molecules import SYMBOLS, check_unit
 
 BOHR = 0.529177210903  # angstrom
+_ANGSTROM = {"angstrom": 1.0, "bohr": BOHR}
 if TYPE_CHECKING:  # pandas is imported when a table is read
     import pandas as pd
 
 _CHECKED = 1000  # molecules whose lengths are checked
+_PERIODIC = (
+    "{count} of {of} have a periodic cell across which atoms are closer than 6 angstrom, and neighbours in other cells "
+    "are not seen; set pbc to F for molecules"
+)
 
 
 def coulomb_matrices(charges: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -65,11 +72,15 @@ class Frames:
     Attributes
     ----------
     X : float64 array, shape (n, atoms, 4)
-        Charge and position of each atom; charges of 0 where a molecule has no more atoms.
+        Charge and position in angstrom of each atom; charges of 0 where a molecule has no more atoms.
     energies : float64 array, shape (n,), or None
+        In the unit of the file.
     forces : float64 array, shape (n, atoms, 3), or None
+        In the unit of energies per angstrom.
     train, test : int arrays
         Frames of the training and the test part.
+    length, per : float
+        Angstrom in the file's unit of positions, and in the unit of length of its forces.
     """
 
     X: np.ndarray
@@ -77,6 +88,8 @@ class Frames:
     forces: np.ndarray | None
     train: np.ndarray
     test: np.ndarray
+    length: float = 1.0
+    per: float = 1.0
 
 
 @register("dataset", "molecules")
@@ -100,6 +113,11 @@ class Molecules(OwnData):
         What to predict, by its name in the file: a key of the comment line of an extended XYZ file, ``energy`` of a
         calculation, a key of a database, a field of an SDF file; or a column of the CSV file. Several make a
         multi-output regression.
+    per_atom : bool
+        Whether ``target`` has a value for each atom, such as a partial charge or a chemical shift: a column of an
+        extended XYZ file, an array of ASE, or ``charges`` of QM9. Points are then atoms, in the form of
+        ``representation=atom_environment``, and those of one molecule are in one part; atoms without a finite value
+        are left out.
     file_column : str
         Column of the CSV file with the paths.
     smiles_column : str
@@ -120,7 +138,7 @@ class Molecules(OwnData):
     test_fraction : float in (0, 1)
         Share of the molecules in the random test part.
     n_train, n_test : int >= 1 or None
-        Random subsets; None is all.
+        Random subsets, of atoms with ``per_atom``; None is all.
     """
 
     default_representation = {"name": "many_body"}
@@ -135,9 +153,14 @@ class Molecules(OwnData):
     unit: Literal["angstrom", "bohr"] = "angstrom"
     format: str | None = None
     _: KW_ONLY
+    per_atom: bool = False
     split_column: str | None = None
     group_column: str | None = None
     on_error: Literal["refuse", "skip"] = "refuse"
+
+    @classmethod
+    def representation_for(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"name": "atom_environment"} if parameters.get("per_atom") else cls.default_representation
 
     def input_files(self) -> list[Path]:
         return existing([self.path])
@@ -151,29 +174,63 @@ class Molecules(OwnData):
 
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
-        assert self.path is not None
-        path = user_path(self.path, "dataset.path")
-        targets, how, parts = names_of(self.target), "", None
-        if path.suffix.lower() == ".csv":
-            table = self._table(path, targets)
-            molecules, read, how = self._of_table(table, path)
-            values = {name: table[name].to_numpy()[read] for name in self._about()}
-            y = self._of_column(table, targets)[read]
+        path, targets = user_path(str(self.path), "dataset.path"), names_of(self.target)
+        read = self._read(path, [] if self.per_atom else targets)
+        self._check_unit(read.molecules)
+        if periodic := sum(one.periodic for one in read.molecules):
+            warnings.warn(f"{path.name}: {_PERIODIC.format(count=periodic, of=len(read.molecules))}", stacklevel=2)
+        parts, clusters = self._parts(read, path)
+        if self.per_atom:
+            return self._of_single_atoms(read, targets, path, parts, clusters, random_state)
+        if read.table is not None:
+            y = self._of_column(read.table, targets)
         else:
-            molecules, parts = self._of_files(path)
-            values = {name: _values(molecules, name) for name in (*targets, *self._about())}
-            y = np.column_stack([values[name] for name in targets]) if len(targets) > 1 else values[targets[0]]
-        task = self._task(y)
-        self._check_unit(molecules)
-        X = self._matrices(molecules, max(map(len, molecules)))
-        parts = given_parts(values[self.split_column], "split_column") if self.split_column else parts
-        clusters = values[self.group_column].astype(str) if self.group_column else None
+            values = read.values(targets)
+            columns = [values[name] for name in targets]
+            y = np.column_stack(columns) if len(columns) > 1 else columns[0]
+        task, X = self._task(y), self._matrices(read.molecules, read.size)
         train, test, folds = self._divide(y, task, random_state, path.name, clusters, parts)
-        source = f"{len(molecules):,} molecules in {path.name}{how}"
+        source = f"{len(X):,} molecules in {path.name}{read.how}"
         more = {"clusters": clusters, "folds": folds, "reading": {"targets": targets}}
         return Dataset.of_parts(self.name, task, X, y, train, test, source, **more)
 
-    def load_frames(self, random_state: RandomState = None, forces: str | None = "forces") -> Frames:
+    def _of_single_atoms(
+        self,
+        read: ReadMolecules,
+        targets: list[str],
+        path: Path,
+        parts: np.ndarray | None,
+        clusters: np.ndarray | None,
+        random_state: RandomState,
+    ) -> Dataset:
+        """The data set whose points are the atoms with known values; parts and clusters are those of molecules."""
+        if read.how:
+            raise InputError(f"dataset.per_atom: {path.name} has SMILES, expected files of atoms with {targets[0]!r}")
+        each = [values_of_atoms(one, targets, i) for i, one in enumerate(read.molecules)]
+        y, atoms = np.concatenate(each), Atoms.of(read)
+        known = np.isfinite(y).all(1) if y.dtype.kind == "f" else np.ones(len(y), bool)
+        if not known.any():
+            raise InputError(f"dataset.target: expected finite numbers {targets} of some atoms, found none")
+        notes = [] if known.all() else [atoms.unknown(known, targets)]
+        y, atoms = y[known], atoms.take(known)
+        y = y if len(targets) > 1 else y[:, 0]
+        task, X = self._task(y), self._points_of(read, atoms, read.size)
+        clusters = atoms.molecule if clusters is None else clusters[atoms.molecule]
+        parts = None if parts is None else parts[atoms.molecule]
+        train, test, folds = self._divide(y, task, random_state, path.name, clusters, parts)
+        source = f"{len(X):,} atoms of {len(read.molecules):,} molecules in {path.name}"
+        reading = {"targets": targets, "elements": np.unique(atoms.charges[train]).tolist()}
+        names = {key: values[test] for key, values in atoms.names(read).items()}
+        more = {"clusters": clusters, "folds": folds, "reading": reading, "notes": notes}
+        more |= {"test_names": names, "kinds": "element"}
+        return Dataset.of_parts(self.name, task, X, y, train, test, source, **more)
+
+    def load_frames(
+        self,
+        random_state: RandomState = None,
+        forces: str | None = "forces",
+        per: Literal["angstrom", "bohr"] | None = None,
+    ) -> Frames:
         """Charges, positions, energies (``target``) and forces of frames, for :class:`~orbit.learners.ForceField`.
 
         Parameters
@@ -182,66 +239,104 @@ class Molecules(OwnData):
             Draws the test part, if none is given, and subsets.
         forces : str or None
             The name of the forces in the file; None reads charges and positions alone.
+        per : {"angstrom", "bohr"} or None
+            Forces are in the unit of energies per this one; None is ``unit``.
 
         Raises
         ------
         InputError
-            For files that cannot be read, or that lack a value.
+            For files that cannot be read, that lack a value, or whose molecules are periodic.
         """
         self.check()
         self.check_files()
         path = user_path(str(self.path), "dataset.path")
-        if path.suffix.lower() == ".csv" or self.unit != "angstrom":
-            raise InputError("dataset: forces are read from files of ASE with lengths in angstrom, not from CSV files")
-        molecules, parts = self._of_files(path)
-        self._check_unit(molecules)
-        size = max(map(len, molecules))
-        check_fits("dataset.path", f"{len(molecules):,} frames of {size:,} atoms", 56 * len(molecules) * size)
-        X = np.stack([_padded(np.column_stack([one.charges, one.positions]), size) for one in molecules])
-        everything = np.arange(len(X))
-        if forces is None:
-            return Frames(X, None, None, everything[:0], everything)
         (target,) = names_of(self.target) if len(names_of(self.target)) == 1 else ("energy",)
-        values = {name: _values(molecules, name) for name in (target, *self._about())}
-        parts = given_parts(values[self.split_column], "split_column") if self.split_column else parts
-        clusters = values[self.group_column].astype(str) if self.group_column else None
-        y = values[target].astype(np.float64)
+        read = self._read(path, [] if forces is None else [target], in_files=True)
+        if read.how:
+            raise InputError(
+                f"dataset.path: {path.name} has SMILES, expected files of frames with positions and forces"
+            )
+        self._check_unit(read.molecules)
+        if periodic := sum(one.periodic for one in read.molecules):
+            raise InputError(f"dataset.path: {path.name}: {_PERIODIC.format(count=periodic, of=len(read.molecules))}")
+        size, n = read.size, len(read.molecules)
+        check_fits("dataset.path", f"{n:,} frames of {size:,} atoms", 56 * n * size)
+        length, unit_of_forces = _ANGSTROM[self.unit], _ANGSTROM[per or self.unit]
+        X = np.stack([padded(np.column_stack([one.charges, length * one.positions]), size) for one in read.molecules])
+        everything = np.arange(n)
+        if forces is None:
+            return Frames(X, None, None, everything[:0], everything, length, unit_of_forces)
+        parts, clusters = self._parts(read, path)
+        y = read.values([target])[target].astype(np.float64)
         train, test, _ = self._divide(y, "regression", random_state, path.name, clusters, parts)
         train_rng, test_rng = generator(random_state).spawn(2)
         train = train[self._subset(len(train), self.n_train, train_rng, "n_train")]
         test = test[self._subset(len(test), self.n_test, test_rng, "n_test")]
-        pulls = [_padded(_of_atoms(one, forces, i), size) for i, one in enumerate(molecules)]
-        return Frames(X, y, np.stack(pulls), train, test)
+        pulls = [padded(forces_of(one, forces, i), size) for i, one in enumerate(read.molecules)]
+        return Frames(X, y, np.stack(pulls) / unit_of_forces, train, test, length, unit_of_forces)
 
-    def _of_files(self, path: Path) -> tuple[list[Molecule], np.ndarray | None]:
-        """The molecules of a file, or of those of a folder, and the parts that folders say."""
+    def _read(self, path: Path, targets: list[str], in_files: bool = False) -> ReadMolecules:
+        """The molecules of a file, of those of a folder, or of a CSV file with the columns ``targets``.
+
+        With ``in_files`` the files that a CSV file lists have the targets that it lacks.
+        """
+        if path.suffix.lower() == ".csv":
+            if in_files:
+                targets = [name for name in targets if name in self._table(path, [])]
+            table = self._table(path, targets, about=in_files or bool(targets))
+            molecules, rows, how = self._of_table(table, path)
+            return ReadMolecules(molecules, [*map(str, rows)], [], table.iloc[rows], how)
         files = self._files(path)
         found, read = self._read_files(files)
-        molecules = [one for several in found for one in several]
-        if not (path.is_dir() and (folders := folders_of_parts(path))):
-            return molecules, None
-        of_files = [_part_of(files[i], folders) for i in read]
-        return molecules, given_parts(np.repeat(of_files, [*map(len, found)]), "path")
+        names = [
+            f"{files[k].name}:{i}" if len(several) > 1 else files[k].name
+            for k, several in zip(read, found, strict=True)
+            for i in range(len(several))
+        ]
+        of_files = [files[k] for k, several in zip(read, found, strict=True) for _ in several]
+        return ReadMolecules([one for several in found for one in several], names, of_files)
+
+    def _parts(self, read: ReadMolecules, path: Path) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The parts and the groups of molecules, that are given by values or folders."""
+        values = read.values(name for name in (self.split_column, self.group_column) if name is not None)
+        clusters = values[self.group_column].astype(str) if self.group_column else None
+        if self.split_column:
+            return given_parts(values[self.split_column], "split_column"), clusters
+        if read.files and path.is_dir() and (folders := folders_of_parts(path)):
+            return given_parts([_part_of(file, folders) for file in read.files], "path"), clusters
+        return None, clusters
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())
         if place.suffix.lower() in (".npz", ".npy"):
             return super()._read_points(path, form)
-        if place.suffix.lower() == ".csv":
-            table = self._table(place, [])
-            molecules, read, _ = self._of_table(table, place)
-            ids = [*map(str, read)]
-        else:
-            files = self._files(place)
-            found, read = self._read_files(files)
-            molecules = [one for several in found for one in several]
-            names = [files[i].name for i in read]
-            ids = [
-                f"{name}:{i}" if len(several) > 1 else name
-                for name, several in zip(names, found, strict=True)
-                for i in range(len(several))
-            ]
-        return Points(self._matrices(molecules, max(form["shape"][0], *map(len, molecules))), ids)
+        read = self._read(place, [])
+        size = max(form["shape"][0], read.size)
+        if not self.per_atom:
+            return Points(self._matrices(read.molecules, size), read.names)
+        atoms = Atoms.of(read)
+        known = np.isin(atoms.charges, form["elements"])
+        if not known.all():
+            new = ", ".join(SYMBOLS[z - 1] for z in np.unique(atoms.charges[~known]))
+            warnings.warn(
+                f"{path}: {(~known).sum()} of {len(known)} atoms are left out, of elements that no atom of training is "
+                f"({new})",
+                stacklevel=2,
+            )
+        atoms = atoms.take(known)
+        names = atoms.names(read)
+        return Points(self._points_of(read, atoms, size), names.pop("molecule").tolist(), names)
+
+    def _points_of(self, read: ReadMolecules, atoms: Atoms, size: int) -> np.ndarray:
+        """Charges and positions in angstrom of the molecules of atoms, each atom first, shape (n, size, 4)."""
+        n = len(atoms.atom)
+        check_fits("dataset.path", f"the {size:,} neighbours of {n:,} atoms", 32 * n * size)
+        X, length = np.zeros((n, size, 4)), _ANGSTROM[self.unit]
+        for row, i, a in zip(X, atoms.molecule, atoms.atom, strict=True):
+            one = read.molecules[i]
+            order = np.concatenate([[a], np.delete(np.arange(len(one)), a)])
+            row[: len(one)] = np.column_stack([one.charges, length * one.positions])[order]
+        return X
 
     def _files(self, path: Path) -> list[Path]:
         if path.is_file():
@@ -254,7 +349,7 @@ class Molecules(OwnData):
             )
         return files
 
-    def _table(self, path: Path, targets: list[str]) -> pd.DataFrame:
+    def _table(self, path: Path, targets: list[str], about: bool = False) -> pd.DataFrame:
         from orbit.data.frames import require_values
         from orbit.data.table_files import csv_options, read_table  # here, because pandas takes half a second
         from orbit.data.units import units_of, without_units
@@ -274,8 +369,8 @@ class Molecules(OwnData):
             )
         columns = [("file_column", self.file_column), ("smiles_column", self.smiles_column)]
         has = [each for each in columns if each[1] in table]
-        about = [] if not targets else [("split_column", self.split_column), ("group_column", self.group_column)]
-        given = [*has, *((key, name) for key, name in about if name), *(("target", name) for name in targets)]
+        others_given = [("split_column", self.split_column), ("group_column", self.group_column)] if about else []
+        given = [*has, *((key, name) for key, name in others_given if name), *(("target", name) for name in targets)]
         require_values(table, given, path)
         return without_units(table, units_of(table[targets], options), options)
 
@@ -284,10 +379,6 @@ class Molecules(OwnData):
         from orbit.data.frames import targets
 
         return targets(table, names, self.task)
-
-    def _about(self) -> list[str]:
-        """The columns or values with parts and groups."""
-        return [name for name in (self.split_column, self.group_column) if name is not None]
 
     def _of_table(self, table: pd.DataFrame, path: Path) -> tuple[list[Molecule], np.ndarray, str]:
         """The molecules of a table that could be read, their rows, and how SMILES got their positions."""
@@ -332,7 +423,7 @@ class Molecules(OwnData):
         check_fits("dataset.path", f"{len(molecules):,} molecules of {size:,} atoms", 8 * len(molecules) * size**2)
         X = np.zeros((len(molecules), size, size))
         for row, one in zip(X, molecules, strict=True):
-            n, positions = len(one), one.positions / (BOHR if self.unit == "angstrom" else 1)
+            n, positions = len(one), one.positions / (BOHR / _ANGSTROM[self.unit])
             row[:n, :n] = coulomb_matrices(one.charges[None], positions[None])[0]
         return X
 
@@ -340,39 +431,3 @@ class Molecules(OwnData):
 def _part_of(file: Path, folders: Mapping[str, Path]) -> str:
     """The part whose folder has a file; training where it is in none."""
     return next((part for part, folder in folders.items() if folder in file.parents), TRAIN)
-
-
-def _padded(values: np.ndarray, size: int) -> np.ndarray:
-    """Rows of atoms, with zeros up to a number of atoms."""
-    return np.pad(values, ((0, size - len(values)), (0, 0)))
-
-
-def _of_atoms(molecule: Molecule, name: str, number: int) -> np.ndarray:
-    """The vectors of its atoms, shape (atoms, 3)."""
-    found = np.asarray(_named(molecule, name, number, "runner.forces"))
-    if found.shape != (len(molecule), 3):
-        raise InputError(f"runner.forces: expected three numbers for each atom, {name!r} has shape {found.shape}")
-    return found
-
-
-def _values(molecules: list[Molecule], name: str) -> np.ndarray:
-    return np.array([_value(one, name, i) for i, one in enumerate(molecules)])
-
-
-def _value(molecule: Molecule, name: str, number: int) -> Any:
-    """One value of a molecule by its name."""
-    value = _named(molecule, name, number, "dataset.target")
-    if np.ndim(value):
-        raise InputError(
-            f"dataset.target: expected one number or name for a molecule, {name!r} has shape {np.shape(value)}"
-        )
-    return value
-
-
-def _named(molecule: Molecule, name: str, number: int, key: str) -> Any:
-    """What a molecule has under a name, from the file's own keys or from a calculation."""
-    values = molecule.values
-    if name not in values:
-        has = shortened(", ".join(map(str, values))) or "none"
-        raise InputError(f"{key}: molecule {number} has no value {name!r}{suggestion(name, values)} It has {has}")
-    return values[name]

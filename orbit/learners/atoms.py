@@ -69,7 +69,7 @@ class AtomRegressor(Estimator):
         known = (charges > 0) & np.isfinite(y) if y.shape == charges.shape else np.zeros(1, bool)
         if not known.any():
             raise InputError(f"y: expected values of atoms, shape {charges.shape}, found shape {y.shape} or none known")
-        self._environments = Environments().fit(charges, positions)
+        self._environments = Environments().fit([(charges, positions)])
         vectors = self._vectors(charges, positions)
         self.models_: dict[int, Any] = {}
         for z in np.unique(charges[known]).tolist():

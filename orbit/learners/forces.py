@@ -14,13 +14,16 @@ from orbit.core.component import Estimator
 from orbit.core.errors import InputError
 from orbit.core.linalg import eigh, pivoted_root
 from orbit.core.memory import check_fits
-from orbit.core.params import Fraction, PositiveFloat, PositiveInt, check_params
+from orbit.core.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, check_params
 from orbit.core.random import RandomState, generator
+from orbit.learners.distances import Distances, Molecule
 from orbit.representations.environments import Environments
 
 # Numbers of an array that is held at once, frames to which the environments are fitted, and environments of an element
 # by which the median distance is estimated.
 _NUMBERS, _SAMPLE, _MEDIAN = 2**23, 200, 500
+# The lengthscale of distances, in multiples of the median distance of their vectors.
+_OF_DISTANCES = 10.0
 # Shares of the largest eigenvalue, of which one is chosen.
 _PATH = 10.0 ** np.arange(-15, -3)
 
@@ -35,11 +38,14 @@ class _Moments:
         self.A += X.T @ X
         self.right += X.T @ y
 
-    def solutions(self, path: np.ndarray) -> np.ndarray:
-        """The coefficients for each share of the largest eigenvalue, in columns."""
-        values, vectors = eigh(self.A)
+    def solutions(self, path: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """The coefficients for each share of the largest eigenvalue, in columns, of columns of X that are scaled."""
+        values, vectors = eigh(scale[:, None] * self.A[: len(scale), : len(scale)] * scale)
         values = values.clip(0)[:, None]
-        return vectors @ ((vectors.T @ self.right)[:, None] / (values + path * values[-1]))
+        right = vectors.T @ (scale * self.right[: len(scale)])
+        found = np.zeros((len(self.A), len(path)))
+        found[: len(scale)] = scale[:, None] * (vectors @ (right[:, None] / (values + path * values[-1])))
+        return found
 
 
 @dataclass(eq=False, repr=False)
@@ -49,14 +55,17 @@ class ForceField(Estimator):
     The energy is a number for each atom of an element, plus the sum over all atoms a of f(x_a), for the vector x_a of
     the environment of a (:class:`~orbit.representations.environments.Environments`). f has the kernel
     exp(-|x - x'|^2 / (2 l^2)) between atoms of one element and 0 between others, in the span of landmarks among the
-    environments of training. Regularised least squares fit its values, summed, to energies, and its gradients by
+    environments of training. Where all frames of training are of one molecule, a function of all its distances is added
+    (:class:`~orbit.learners.distances.Distances`). Regularised least squares fit values to energies, and gradients by
     positions to forces. The energy does not change when the molecule is moved, turned or reflected or when atoms of one
-    element change places, and forces turn and change places with their atoms.
+    element change places, and forces turn and change places with their atoms. The frames of other molecules are
+    predicted without the function of distances, by a fit of its own.
 
     Parameters
     ----------
     n_components : int >= 1
-        Landmarks: environments of atoms, drawn in proportion to the atoms of each element.
+        Landmarks: environments of atoms, drawn in proportion to the atoms of each element; the function of distances
+        has a third as many.
     lengthscale : float > 0
         In multiples of the median distance of environments of one element.
     regularization : float > 0 or None
@@ -66,6 +75,9 @@ class ForceField(Estimator):
     energy_weight : float > 0
         Weight of an energy against one component of a force, in the unit of length: the loss of a molecule is
         energy_weight^2 (E - E')^2 + |F - F'|^2.
+    distances : float >= 0
+        Size of the function of all distances in one molecule, against that of environments, before they are fitted; 0
+        leaves it out, and so does a larger error on the validation frames.
     validation_fraction : float in (0, 1)
     random_state : int, RandomState or None
 
@@ -77,6 +89,8 @@ class ForceField(Estimator):
         Charges of the training molecules.
     energies_ : array
         The number for an atom of each element.
+    distances_ : Distances or None
+        The function of distances, if there is one.
 
     References
     ----------
@@ -103,6 +117,7 @@ class ForceField(Estimator):
     lengthscale: PositiveFloat = 10.0
     regularization: PositiveFloat | None = None
     energy_weight: PositiveFloat = 5.0
+    distances: NonNegativeFloat = 10.0
     validation_fraction: Fraction = 0.2
     random_state: RandomState = None
 
@@ -142,22 +157,37 @@ class ForceField(Estimator):
                 of_forces = None if forces is None else forces[rows]
                 yield self._equations(charges[rows], positions[rows], rest[rows], of_forces)
 
-        order, moments = rng.permutation(len(charges)), _Moments(self._width)
+        order = rng.permutation(len(charges))
+        self.distances_: Distances | None = None
+        if self.distances and forces is not None:
+            self._fit_distances(charges, positions.numpy(), rng)
+        moments = _Moments(self._width + self._of_distances)
         held = max(1, round(self.validation_fraction * len(order))) if self.regularization is None else 0
         for X, y in equations(order[held:]):
             moments.add(X, y)
+        scales = [np.ones(self._width)]
+        if self._of_distances:
+            environments, others = np.split(np.diagonal(moments.A), [self._width])
+            share = self.distances * np.sqrt(environments.sum() / others.sum())
+            scales.append(np.repeat([1.0, share], [self._width, self._of_distances]))
         path = _PATH if self.regularization is None else np.array([self.regularization])
+        paths = [path for _ in scales]
         if held:
-            W, errors = moments.solutions(path), np.zeros(len(path))
+            W = np.concatenate([moments.solutions(path, scale) for scale in scales], 1)
+            errors = np.zeros(W.shape[1])
             for X, y in equations(order[:held]):
                 errors += np.abs(X @ W - y[:, None]).sum(0)
                 moments.add(X, y)
-            path = path[[int(errors.argmin())]]
-        self.regularization_ = float(path[0])
-        w = moments.solutions(path)[:, 0]
-        at = np.cumsum([len(root) for root in self._roots.values()])[:-1]
-        weights = zip(self._roots.values(), np.split(w, at), strict=True)
-        self._coefficients = [torch.from_numpy(root.T @ part) for root, part in weights]
+            by_scale = errors.reshape(len(scales), -1)
+            paths = [path[[int(each.argmin())]] for each in by_scale]
+            if by_scale.min(1).argmin() == 0:  # environments alone are better
+                scales, self.distances_ = scales[:1], None
+        solved = [moments.solutions(path, scale)[:, 0] for path, scale in zip(paths, scales, strict=False)]
+        self.regularization_ = float(paths[len(scales) - 1][0])
+        self._coefficients = self._by_element(solved[0])
+        if self.distances_ is not None:
+            with_distances = self._by_element(solved[1]), solved[1][self._width :]
+            self._coefficients_with_distances: tuple[list[Tensor], np.ndarray] = with_distances
         return self
 
     def predict(self, X) -> tuple[np.ndarray, np.ndarray]:
@@ -165,22 +195,62 @@ class ForceField(Estimator):
         check_is_fitted(self, "regularization_")
         charges, positions = molecules(X)
         energies, forces = self._counts(charges) @ self.energies_, np.zeros(positions.shape)
-        for rows in self._blocks(charges, np.arange(len(charges))):
+        known = np.zeros(len(charges), bool)
+        if self.distances_ is not None:
+            orders = self.distances_.molecule.orders(charges, positions.numpy())
+            known = orders[:, 0] >= 0
+            of_environments, of_distances = self._coefficients_with_distances
+            self._add_environments(charges, positions, np.flatnonzero(known), of_environments, energies, forces)
+            for rows in self._blocks(charges, np.flatnonzero(known)):
+                atoms = rows[:, None], orders[rows]
+                values, slopes = self.distances_.predict(positions.numpy()[atoms], of_distances)
+                energies[rows] += values
+                forces[atoms] -= slopes
+        self._add_environments(charges, positions, np.flatnonzero(~known), self._coefficients, energies, forces)
+        return energies, forces
+
+    def _add_environments(
+        self,
+        charges: np.ndarray,
+        positions: Tensor,
+        which: np.ndarray,
+        coefficients: list[Tensor],
+        energies: np.ndarray,
+        forces: np.ndarray,
+    ) -> None:
+        """Add the sums over environments of some molecules to energies and forces of all."""
+        for rows in self._blocks(charges, which):
             values, slopes = self._environments(charges[rows], positions[rows])
-            for z, c in zip(self._landmarks, self._coefficients, strict=True):
-                which = np.nonzero(charges[rows] == z)
-                x, landmarks = values[which], self._landmarks[z]
+            for z, c in zip(self._landmarks, coefficients, strict=True):
+                of_element = np.nonzero(charges[rows] == z)
+                x, landmarks = values[of_element], self._landmarks[z]
                 K = self._kernel(x, landmarks) * c
                 gradient = (K @ landmarks - K.sum(1, keepdim=True) * x) / self.lengthscale_**2
-                pull = -(slopes[which] @ gradient[:, :, None])[:, :, 0]
-                np.add.at(energies, rows[which[0]], K.sum(1).numpy())
-                np.add.at(forces, rows[which[0]], pull.view(len(x), charges.shape[1], 3).numpy())
-        return energies, forces
+                pull = -(slopes[of_element] @ gradient[:, :, None])[:, :, 0]
+                np.add.at(energies, rows[of_element[0]], K.sum(1).numpy())
+                np.add.at(forces, rows[of_element[0]], pull.view(len(x), charges.shape[1], 3).numpy())
+
+    def _by_element(self, w: np.ndarray) -> list[Tensor]:
+        """Coefficients of the landmarks of each element."""
+        ends = np.cumsum([len(root) for root in self._roots.values()])
+        parts = np.split(w[: self._width], ends[:-1])
+        return [torch.from_numpy(root.T @ part) for root, part in zip(self._roots.values(), parts, strict=True)]
+
+    def _fit_distances(self, charges: np.ndarray, positions: np.ndarray, rng: np.random.Generator) -> None:
+        """Set ``distances_``, if all frames are of one molecule."""
+        if (molecule := Molecule.of(charges, positions)) is not None:
+            columns = max(1, self.n_components // 3)
+            self.distances_ = Distances(molecule, _OF_DISTANCES)
+            self.distances_.fit(positions[:, : len(molecule.charges)], columns, rng)
+
+    @property
+    def _of_distances(self) -> int:
+        return 0 if self.distances_ is None else len(self.distances_)
 
     def _fit_kernel(self, charges: np.ndarray, positions: Tensor, rng: np.random.Generator) -> None:
         """Landmarks of environments, and for each element the root of their kernel matrix."""
         some = np.sort(rng.choice(len(charges), min(_SAMPLE, len(charges)), replace=False))
-        self._environments = Environments().fit(charges[some], positions[some])
+        self._environments = Environments().fit([(charges[some], positions[some])])
         atoms = np.argwhere(charges > 0)
         chosen = atoms[np.sort(rng.choice(len(atoms), min(self.n_components, len(atoms)), replace=False))]
         found: dict[int, list[Tensor]] = {int(z): [] for z in self.elements_}
@@ -226,6 +296,11 @@ class ForceField(Estimator):
             ]
             total = torch.zeros(n, *by_position.shape[1:], dtype=x.dtype).index_add_(0, molecule, by_position)
             of_forces.append(total.numpy() @ (self._roots[z].T / -(self.lengthscale_**2)))
+        if self.distances_ is not None:
+            size = len(self.distances_.molecule.charges)
+            values_of_all, slopes_of_all = self.distances_.rows(positions.numpy()[:, :size])
+            of_energies.append(values_of_all)
+            of_forces.append(np.pad(slopes_of_all, ((0, 0), (0, 3 * (charges.shape[1] - size)), (0, 0))))
         X, y = self.energy_weight * np.concatenate(of_energies, 1), self.energy_weight * energies
         if forces is None:
             return X, y

@@ -56,7 +56,11 @@ def confusion(y: np.ndarray, predicted: np.ndarray, ax: Axes | None = None) -> F
 
 
 def predicted_against_true(
-    y: np.ndarray, predicted: np.ndarray, names: Sequence[str] | None = None, ax: Axes | None = None
+    y: np.ndarray,
+    predicted: np.ndarray,
+    names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+    kinds: np.ndarray | None = None,
 ) -> Figure:
     """Predictions against targets, with the diagonal: a panel for each target.
 
@@ -68,6 +72,8 @@ def predicted_against_true(
         Names of the k targets; None is 0, 1 and so on.
     ax : Axes or None
         Axes to draw into, all targets together; None makes a new figure.
+    kinds : array of str, shape (n,), or None
+        Kinds of points, which get a colour each.
 
     Examples
     --------
@@ -78,7 +84,7 @@ def predicted_against_true(
     y, predicted = (np.reshape(values, (len(values), -1)) for values in (y, predicted))
     if ax is not None or y.shape[1] == 1:
         ax = axes_or_new(ax, 4.4, 4.2)
-        _draw_against_true(ax, np.ravel(y), np.ravel(predicted))
+        _draw_against_true(ax, np.ravel(y), np.ravel(predicted), None if kinds is None else kinds.repeat(y.shape[1]))
         return figure_of(ax)
     shown = range(min(y.shape[1], _MAX_TARGETS))
     n_columns = min(4, len(shown))
@@ -86,7 +92,7 @@ def predicted_against_true(
     figure = new_figure(3.2 * n_columns, 3.1 * n_rows + 0.3)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for k, panel in zip(shown, axes, strict=False):
-        _draw_against_true(panel, y[:, k], predicted[:, k])
+        _draw_against_true(panel, y[:, k], predicted[:, k], kinds)
         panel.set_title(plain(k if names is None else names[k]), fontsize=10)
     for panel in axes[len(shown) :]:
         panel.set_axis_off()
@@ -95,8 +101,13 @@ def predicted_against_true(
     return figure
 
 
-def _draw_against_true(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
-    ax.plot(y, predicted, ".", ms=3, alpha=0.5)
+def _draw_against_true(ax: Axes, y: np.ndarray, predicted: np.ndarray, kinds: np.ndarray | None = None) -> None:
+    if kinds is None:
+        ax.plot(y, predicted, ".", ms=3, alpha=0.5)
+    else:
+        for kind in np.unique(kinds):
+            ax.plot(y[kinds == kind], predicted[kinds == kind], ".", ms=3, alpha=0.5, label=plain(kind))
+        ax.legend(fontsize=8, markerscale=3)
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     ax.plot(ends, ends, "k-", lw=0.8)
     ax.locator_params(axis="x", nbins=4)  # labels such as -2000 do not overlap

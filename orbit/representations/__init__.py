@@ -1,5 +1,6 @@
 """Representations of points, computed before any group acts on them, and augmentation of training points."""
 
+from orbit.representations.atoms import AtomEnvironment as AtomEnvironment
 from orbit.representations.augmentation import (
     Augmentation as Augmentation,
     ImageAugmentation as ImageAugmentation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,30 +65,58 @@ class Environments:
     def n_columns(self) -> int:
         return sum(len(points) for points, _ in self.landmarks.values())
 
-    def fit(self, charges: np.ndarray, positions: Tensor) -> Environments:
-        """Choose landmarks, for charges, shape (n, atoms), 0 without an atom, and positions, shape (n, atoms, 3)."""
-        found = {}
-        for kind, terms in _terms(charges, positions):
-            t = _shape(kind, _lengths(terms.vectors(positions)))[0]
-            t = t[np.linspace(0, len(t) - 1, min(_SAMPLE, len(t))).astype(int)]
+    def fit(self, molecules: Iterable[tuple[np.ndarray, Tensor]], first_only: bool = False) -> Environments:
+        """Choose landmarks among the terms of all atoms, or those of the first atom of each molecule.
+
+        ``molecules`` are blocks of charges, shape (n, atoms), 0 without an atom, and positions, shape (n, atoms, 3).
+        """
+        found: dict[Kind, Tensor] = {}
+        for charges, positions in molecules:
+            for kind, terms in _terms(charges, positions, first_only):
+                held = found.get(kind, torch.empty(0, dtype=positions.dtype))
+                if (missing := _SAMPLE - len(held)) > 0:
+                    t = _shape(kind, _lengths(terms.vectors(positions)))[0]
+                    some = t[np.linspace(0, len(t) - 1, min(missing, len(t))).astype(int)]
+                    found[kind] = torch.cat([held, some]) if len(held) else some
+        self.landmarks = {}
+        for kind, t in sorted(found.items()):
             K = np.exp(-0.5 * cdist(t, t, "sqeuclidean"))
             chosen, root = pivoted_root(K, precision=2 * _MISSING / math.sqrt(len(K)))
-            found[kind] = t[chosen], torch.from_numpy(root)
-        self.landmarks = dict(sorted(found.items()))
+            self.landmarks[kind] = t[chosen], torch.from_numpy(root)
         return self
+
+    def of_first(self, charges: np.ndarray, positions: Tensor) -> Tensor:
+        """Vectors of the first atom of each molecule, shape (n, d)."""
+        values = torch.zeros(len(charges), self.n_columns, dtype=positions.dtype)
+        columns = self.columns()
+        for kind, terms in _terms(charges, positions, first_only=True):
+            if kind in self.landmarks:
+                phi, _ = self._features(kind, _lengths(terms.vectors(positions)), derivatives=False)
+                values[:, columns[kind]].index_add_(0, terms.molecule, phi)
+        return values
+
+    def columns_of(self, element: int) -> np.ndarray:
+        """The columns that atoms of an element may have: of pairs with it, and of triples whose centre it is."""
+        kinds = {kind: kind if len(kind) == 2 else kind[:1] for kind in self.landmarks}
+        return np.flatnonzero([element in kinds[kind] for kind, (t, _) in self.landmarks.items() for _ in t])
+
+    def columns(self) -> dict[Kind, slice]:
+        """The columns of each kind of pair and triple."""
+        ends = np.cumsum([len(points) for points, _ in self.landmarks.values()]).tolist()
+        return dict(zip(self.landmarks, map(slice, [0, *ends], ends), strict=False))
 
     def __call__(self, charges: np.ndarray, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors, shape (n, atoms, d), and their derivatives by the positions of all atoms, (n, atoms, 3 atoms, d)."""
         n, size = charges.shape
         values = torch.zeros(n * size, self.n_columns, dtype=positions.dtype)
         slopes = torch.zeros(n * size * size, 3, self.n_columns, dtype=positions.dtype)
-        starts = dict(zip(self.landmarks, np.cumsum([0, *(len(p) for p, _ in self.landmarks.values())]), strict=False))
+        of_kinds = self.columns()
         for kind, terms in _terms(charges, positions):
             if kind not in self.landmarks:
                 continue
             vectors = terms.vectors(positions)
             phi, derivatives = self._features(kind, _lengths(vectors))
-            columns = slice(starts[kind], starts[kind] + phi.shape[1])
+            columns = of_kinds[kind]
             for centre in _CENTRES[len(kind)]:
                 rows = terms.molecule * size + terms.atoms[:, centre]
                 values[:, columns].index_add_(0, rows, phi)
@@ -98,10 +126,11 @@ class Environments:
                     slopes[:, :, columns].index_add_(0, rows * size + terms.atoms[:, b], slope, alpha=-1)
         return values.view(n, size, -1), slopes.view(n, size, 3 * size, -1)
 
-    def _features(self, kind: Kind, lengths: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Weighted features of terms, shape (m, columns), and their derivatives by each length."""
+    def _features(self, kind: Kind, lengths: Tensor, derivatives: bool = True) -> tuple[Tensor, list[Tensor]]:
+        """Weighted features of terms, shape (m, columns), and their derivatives by each length, if asked for."""
         landmarks, root = self.landmarks[kind]
         t, weight, by_length = _shape(kind, lengths)
+        by_length = by_length if derivatives else []
         value = torch.zeros(len(t), len(root), dtype=t.dtype)
         slopes = [torch.zeros_like(value) for _ in by_length]
         orders = _orders(kind)
@@ -111,11 +140,11 @@ class Environments:
             value += K
             for slope, (by_t, _) in zip(slopes, by_length, strict=True):
                 slope += K * (by_t @ points.T - (by_t * t).sum(1, keepdim=True))
-        derivatives = [
+        by_lengths = [
             (by_weight[:, None] * value + weight[:, None] * slope) @ root.T
             for slope, (_, by_weight) in zip(slopes, by_length, strict=True)
         ]
-        return weight[:, None] * value @ root.T, derivatives
+        return weight[:, None] * value @ root.T, by_lengths
 
 
 def _orders(kind: Kind) -> list[tuple[float, ...]]:
@@ -160,15 +189,16 @@ def _lengths(vectors: list[Tensor]) -> Tensor:
     return torch.stack([vector.norm(dim=1) for vector in vectors], 1)
 
 
-def _terms(charges: np.ndarray, positions: Tensor) -> Iterator[tuple[Kind, _Terms]]:
-    """The pairs and triples of atoms within the cutoffs, by their elements."""
+def _terms(charges: np.ndarray, positions: Tensor, first_only: bool = False) -> Iterator[tuple[Kind, _Terms]]:
+    """The pairs and triples of atoms within the cutoffs, by their elements; or only those of the first atom."""
     distances = torch.cdist(positions, positions, compute_mode="donot_use_mm_for_euclid_dist").numpy()
     is_atom = charges > 0
     apart = is_atom[:, :, None] & is_atom[:, None] & ~np.eye(charges.shape[1], dtype=bool)
     i, j = np.triu_indices(charges.shape[1], 1)
-    molecule, pair = np.nonzero((apart & (distances < _CUTOFF))[:, i, j])
+    with_first = slice(charges.shape[1] - 1) if first_only else slice(None)
+    molecule, pair = np.nonzero((apart & (distances < _CUTOFF))[:, i[with_first], j[with_first]])
     yield from _by_kind(charges, molecule, np.stack([i[pair], j[pair]], 1))
-    near = apart & (distances < _ANGLE_CUTOFF)
+    near = (apart & (distances < _ANGLE_CUTOFF))[:, : 1 if first_only else None]
     molecule, centre, pair = np.nonzero(near[:, :, i] & near[:, :, j])
     yield from _by_kind(charges, molecule, np.stack([centre, i[pair], j[pair]], 1))
 

@@ -47,7 +47,7 @@ class DatasetContract(ComponentContract):
         assert dataset.fixed_task in (None, data.task)
         if data.task == "classification":
             assert set(data.y_test) <= set(data.y_train)
-        choice = dict(dataset.default_representation)
+        choice = dict(dataset.representation_for(dataset.get_params()))
         orbit.build("representation", choice.pop("name"), **choice).fit(data.X_train[:20])
 
     def test_default_group_can_be_made(self):

@@ -57,7 +57,8 @@ def _encoder(config: dict[str, Any]) -> list[str]:
     if config["encoder"]["name"] != "auto":
         return []
     loader = _class(config, "dataset")
-    as_loaded = config["representation"]["name"] in ("auto", "raw", loader.default_representation["name"])
+    usual = loader.representation_for(config["dataset"])["name"]
+    as_loaded = config["representation"]["name"] in ("auto", "raw", usual)
     takes_one = as_loaded and "encoder" in parameters(_class(config, "approx"))
     chosen = loader.default_encoder(config["dataset"]) if takes_one else {"name": "none"}
     config["encoder"] = complete("encoder", chosen)
@@ -67,7 +68,8 @@ def _encoder(config: dict[str, Any]) -> list[str]:
 def _representation(config: dict[str, Any]) -> list[str]:
     if config["representation"]["name"] != "auto":
         return []
-    config["representation"] = complete("representation", _class(config, "dataset").default_representation)
+    chosen = _class(config, "dataset").representation_for(config["dataset"])
+    config["representation"] = complete("representation", chosen)
     return ["representation"]
 
 

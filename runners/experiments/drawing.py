@@ -25,7 +25,8 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
     if data.task == "classification":
         job.log_figure("confusion", plots.confusion, data.y_test, predicted)
     else:
-        job.log_figure("predictions", plots.predicted_against_true, data.y_test, predicted, data.targets)
+        kinds = data.test_kinds
+        job.log_figure("predictions", plots.predicted_against_true, data.y_test, predicted, data.targets, kinds=kinds)
     if fitted.probabilities is not None:
         job.log_figure("reliability", plots.reliability, data.y_test, fitted.probabilities, learner.classes_)
     _draw_errors(job, data, predicted)
@@ -41,8 +42,14 @@ def _examples(data: Dataset) -> np.ndarray:
 
 
 def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
-    """The worst predictions: rows of a table with their columns, vectors of a field, other points as they look."""
-    if data.columns:
+    """The worst predictions: rows of a table with their columns, vectors of a field, other points as they look.
+
+    Of points with names, such as atoms, all predictions.
+    """
+    if data.test_names:
+        table = pd.DataFrame(data.test_names | _true_and_predicted(data, predicted))
+        job.log_text("predictions.csv", table.to_csv(index=False))
+    elif data.columns:
         rows = data.encoder.inverse_transform(data.X_test)
         columns = {name: values.to_numpy() for name, values in rows.items()}
         job.log_text("errors.csv", _errors_csv(data, columns, predicted))
@@ -58,9 +65,15 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
 def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.ndarray) -> str:
     """The worst predictions of a table: row of the file, true and predicted values of each target, all columns."""
     rows = np.arange(len(predicted)) if data.test_rows is None else data.test_rows
-    table = {"row": rows}
-    for k, name in enumerate(data.targets):
-        for kind, values in (("true", data.y_test), ("predicted", predicted)):
-            table[f"{kind} {name}"] = values.reshape(len(values), -1)[:, k]
+    table = {"row": rows} | _true_and_predicted(data, predicted)
     worst = worst_first(data.y_test, predicted, data.task, standardize=True)[:_MOST_ERRORS]
     return pd.DataFrame(columns | table)[[*table, *columns]].iloc[worst].to_csv(index=False)
+
+
+def _true_and_predicted(data: Dataset, predicted: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns of a table for each target."""
+    return {
+        f"{kind} {name}": values.reshape(len(values), -1)[:, k]
+        for k, name in enumerate(data.targets)
+        for kind, values in (("true", data.y_test), ("predicted", predicted))
+    }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+import numpy as np
 
 from orbit.data import Dataset
 from orbit.learners import RidgeClassifier
@@ -111,7 +115,8 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
         job.row("warning", fitted.problem)
     metrics, features, learner = job.metrics, fitted.model["features"], fitted.model["learner"]
     job.row("data", data.describe())
-    for label, value in score_rows(metrics, data.task, data.targets):
+    kinds = [] if data.test_kinds is None else np.unique(data.test_kinds).tolist()
+    for label, value in score_rows(metrics, data.task, data.targets, kinds):
         job.row(label, value)
     job.row("references", references)
     if learner.path_parameter is not None:
@@ -137,21 +142,28 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")
 
 
-def score_rows(metrics: dict[str, float], task: str, targets: list[str]) -> list[tuple[str, str]]:
-    """Rows of the summary: the main metrics of the test part, then those of classes, or of each target.
+def score_rows(
+    metrics: dict[str, float], task: str, targets: list[str], kinds: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Rows of the summary: the main metrics of the test part, then those of classes, or of each target, or each kind.
 
     >>> score_rows({"test/accuracy": 0.9, "test/macro_f1": 0.75}, "classification", [])
     [('test accuracy', '90.00%'), ('test', 'macro_f1 0.75')]
     """
+
+    def of(label: str) -> list[tuple[str, str]]:
+        return _row(f"test {label}", {key: metrics[key] for key in metrics if key.startswith(f"test/{label}/")})
+
+    of_kinds = [row for kind in kinds for row in of(kind)]
     if task == "classification":
-        others = {key: value for key, value in metrics.items() if key.startswith("test/") and key != "test/accuracy"}
-        return [("test accuracy", f"{metrics['test/accuracy']:.2%}"), *_row("test", others)]
+        others = {key: value for key, value in metrics.items() if re.fullmatch("test/(?!accuracy)[^/]*", key)}
+        return [("test accuracy", f"{metrics['test/accuracy']:.2%}"), *_row("test", others), *of_kinds]
     names = (*METRICS[task], "nlpd", "coverage")
     found = {name: metrics[f"test/{name}"] for name in names if f"test/{name}" in metrics}
     rows = [(f"test {name}", f"{value:.4g}") for name, value in found.items()]
     for label in target_labels(targets):
-        rows += _row(f"test {label}", {key: metrics[key] for key in metrics if key.startswith(f"test/{label}/")})
-    return rows
+        rows += of(label)
+    return [*rows, *of_kinds]
 
 
 def _row(label: str, metrics: dict[str, float]) -> list[tuple[str, str]]:

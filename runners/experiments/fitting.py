@@ -40,6 +40,7 @@ from runners.job.memory import check_fit
 from runners.measure.machine import peak_memory_mb
 from runners.measure.metrics import (
     evaluate,
+    evaluate_kinds,
     evaluate_probabilities,
     evaluate_ranking,
     evaluate_std,
@@ -121,6 +122,8 @@ def _test_metrics(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -
     found = evaluate(data.task, y, predicted)
     if data.task == "regression":
         found |= evaluate_targets(y, predicted, data.targets)
+    if data.test_kinds is not None:
+        found |= evaluate_kinds(data.task, y, predicted, data.test_kinds)
     if "std_observed" in answers:
         found |= evaluate_std(y, predicted, answers["std_observed"])
     if "probability" in answers:

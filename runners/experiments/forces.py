@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.models import load_model, save
-from orbit.core.params import PositiveFloat, PositiveInt
+from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.paths import user_path
 from orbit.data.molecule_files import frames_text
 from orbit.data.molecules import Frames, Molecules
@@ -32,13 +32,16 @@ class Forces(Runner):
     """Learns energies and forces of molecules together, for ``dataset=molecules``, whose ``target`` is the energy.
 
     The model is :class:`~orbit.learners.forces.ForceField`; representation, group, kernel, features and learner of the
-    configuration are not used. ``predictions.extxyz`` has the test frames with predicted energies and forces.
+    configuration are not used. ``predictions.extxyz`` has the test frames with predicted energies and forces, and it
+    and the errors have the units of the file.
 
     Parameters
     ----------
     forces : str
         The name of the forces in the file.
-    n_components, lengthscale, regularization, energy_weight
+    per : {"angstrom", "bohr"} or None
+        Forces are in the unit of energies per this one, such as bohr for hartree/bohr; None is ``dataset.unit``.
+    n_components, lengthscale, regularization, energy_weight, distances
         As of :class:`~orbit.learners.forces.ForceField`.
     model : str or None
         The run folder of an earlier ``runner=forces``, whose model predicts all frames of ``dataset.path``, which need
@@ -50,10 +53,12 @@ class Forces(Runner):
     takes_group: ClassVar[bool] = False
 
     forces: str = "forces"
+    per: Literal["angstrom", "bohr"] | None = None
     n_components: PositiveInt = 3000
     lengthscale: PositiveFloat = 10.0
     regularization: PositiveFloat | None = None
     energy_weight: PositiveFloat = 5.0
+    distances: NonNegativeFloat = 10.0
     model: str | None = None
     trust: bool = False
 
@@ -62,12 +67,14 @@ class Forces(Runner):
         if not isinstance(loader, Molecules):
             raise InputError(f"dataset: runner=forces takes dataset=molecules, found {loader.label()}")
         with job.stage("load"):
-            frames = loader.load_frames(job.plan.seed("dataset"), self.forces if self.model is None else None)
+            name = self.forces if self.model is None else None
+            frames = loader.load_frames(job.plan.seed("dataset"), name, self.per)
         job.row("data", f"{len(frames.train)} training and {len(frames.test)} test frames, {frames.X.shape[1]} atoms")
         model = self._fitted(job, frames)
         with job.stage("predict"):
             energies, forces = model.predict(frames.X[frames.test])
-        job.log_text(_FILE, frames_text(frames.X[frames.test], energies, forces))
+        in_file = frames.X[frames.test] / [1, *3 * [frames.length]]
+        job.log_text(_FILE, frames_text(in_file, energies, forces * frames.per))
         self._score(job, frames, energies, forces)
         times = {name: job.metrics.get(f"time/{name}_s", 0.0) for name in ("fit", "predict")}
         job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds))
@@ -87,6 +94,7 @@ class Forces(Runner):
             self.lengthscale,
             self.regularization,
             self.energy_weight,
+            self.distances,
             random_state=job.plan.seed("learner"),
         )
         with job.stage("fit"):
@@ -99,8 +107,9 @@ class Forces(Runner):
         if frames.energies is None or frames.forces is None:
             return
         is_atom = frames.X[frames.test][:, :, 0] > 0
-        true = {"energy": frames.energies[frames.test], "forces": frames.forces[frames.test][is_atom].ravel()}
-        found = {"energy": energies, "forces": forces[is_atom].ravel()}
+        pulls = frames.forces[frames.test][is_atom].ravel()
+        true = {"energy": frames.energies[frames.test], "forces": frames.per * pulls}
+        found = {"energy": energies, "forces": frames.per * forces[is_atom].ravel()}
         plain = {"energy": frames.energies[frames.train].mean(), "forces": 0.0}
         for name, values in true.items():
             errors = found[name] - values

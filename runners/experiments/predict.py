@@ -39,10 +39,11 @@ _FILE = "predictions.csv"
 class Predict(Runner):
     """Predicts new points, which are read in the same way as the data set of the model.
 
-    ``predictions.csv`` has a row for each point: ``point`` (row number, id or file name), ``prediction`` (of several
-    outputs ``prediction_NAME``), and ``probability_CLASS``, or ``std``, ``std_observed``, ``lower`` and ``upper``,
-    where the learner gives them: the standard deviation of the predicted function, that of one observation, with its
-    noise, and the ends of the interval that has 95 % of the observations.
+    ``predictions.csv`` has a row for each point: ``point`` (row number, id or file name; of an atom its molecule,
+    then ``atom``, its place there, and ``element``), ``prediction`` (of several outputs ``prediction_NAME``), and
+    ``probability_CLASS``, or ``std``, ``std_observed``, ``lower`` and ``upper``, where the learner gives them: the
+    standard deviation of the predicted function, that of one observation, with its noise, and the ends of the interval
+    that has 95 % of the observations.
 
     A model is a pickle, which is a program that runs when it is loaded. Only models that you fitted on this machine are
     loaded without ``trust``.
@@ -100,7 +101,7 @@ class Predict(Runner):
             batches = job.plan.engine().row_batches(len(points.X), 2 * self._widest(model, points.X[:1]))
             frames = [answer_table(model, points.X[rows], form.get("targets")) for rows in batches]
         table = pd.concat(frames, ignore_index=True)
-        table.insert(0, "point", points.ids)
+        table = pd.concat([pd.DataFrame({"point": points.ids} | points.names), table], axis=1)
         path = self._write(job, table.to_csv(index=False))
         job.row("points", str(len(table)))
         job.row("predictions", str(path.absolute()))

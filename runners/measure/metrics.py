@@ -109,6 +109,26 @@ def evaluate_targets(y: np.ndarray, predicted: np.ndarray, names: list[str]) -> 
     return found
 
 
+def evaluate_kinds(task: str, y: np.ndarray, predicted: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
+    """The metrics of the points of each kind, ``KIND/mae`` and so on.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+    y, predicted : arrays, shape (n,) or (n, k)
+    kinds : array of str, shape (n,)
+        Such as the element of each atom.
+
+    >>> evaluate_kinds("regression", np.zeros(2), np.array([1.0, 2.0]), np.array(["C", "H"]))["H/mae"]
+    2.0
+    """
+    found: dict[str, float] = {}
+    for kind in np.unique(kinds):
+        rows = kinds == kind
+        found |= {f"{kind}/{key}": value for key, value in evaluate(task, y[rows], predicted[rows]).items()}
+    return found
+
+
 def target_labels(names: list[str]) -> list[str]:
     """Names of targets as parts of the names of metrics: with the characters that MLflow allows, no two equal.
 

@@ -13,6 +13,7 @@ from orbit.data import Molecules
 from orbit.data.molecule_files import read_molecules
 from orbit.data.molecules import BOHR, coulomb_matrices
 from orbit.representations import ManyBody
+from orbit.representations.molecules import SYMBOLS
 from orbit.testing import DatasetContract
 
 NAMES = ["H2O", "CH4", "C6H6", "CH3Cl", "NH3", "C2H6", "CO2", "HCN"]
@@ -264,3 +265,80 @@ def test_many_body_of_larger_molecules_and_new_elements(tmp_path):
     points = loader.read_points(str(tmp_path / "new.xyz"), data.form)
     with pytest.warns(UserWarning, match=r"1 of 1 molecules have elements.* \(new elements: Si\); those are left out"):
         fitted.transform(points.X)
+
+
+def charged(count: int = 16) -> list[ase.Atoms]:
+    """Molecules with a value for each atom, of which those of carbon and of the first atom of each are not known."""
+    found = molecules(count)
+    for atoms in found:
+        r = atoms.get_all_distances() + 1e9 * np.eye(len(atoms))
+        shifts = (atoms.numbers / r).sum(1)
+        shifts[0] = shifts[atoms.numbers == 6] = np.nan
+        atoms.arrays["shift"] = shifts
+    return found
+
+
+def test_atoms_are_points_of_whole_molecules(tmp_path):
+    written = charged()
+    ase.io.write(tmp_path / "a.extxyz", written)
+    data = Molecules(str(tmp_path / "a.extxyz"), target="shift", per_atom=True).load(0)
+    X, y = np.concatenate([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
+    known = np.concatenate([np.isfinite(atoms.arrays["shift"]) for atoms in written])
+    assert (X.shape, y.shape) == ((known.sum(), 12, 4), (known.sum(),))
+    assert [SYMBOLS[int(z) - 1] for z in data.X_test[:, 0, 0]] == data.test_names["element"].tolist()
+    for x, value, name, atom in zip(data.X_test, data.y_test, *[*data.test_names.values()][:2], strict=True):
+        atoms = written[int(name.removeprefix("a.extxyz:"))]
+        assert value == pytest.approx(atoms.arrays["shift"][atom])
+        order = [atom, *(k for k in range(len(atoms)) if k != atom)]
+        np.testing.assert_allclose(x[: len(atoms)], np.column_stack([atoms.numbers, atoms.positions])[order], atol=1e-7)
+        assert not x[len(atoms) :].any()
+    in_training = {int(i) for i in data.clusters}
+    assert not in_training & {int(name.removeprefix("a.extxyz:")) for name in data.test_names["molecule"]}
+    carbon = sum((atoms.numbers == 6).sum() for atoms in written)
+    assert "atoms without a finite value of shift are left out: " in data.notes[0]
+    assert f"{carbon} of {carbon} C" in data.notes[0]
+    assert 6 not in data.form["elements"]
+
+
+def test_new_atoms_are_those_of_elements_with_values(tmp_path):
+    ase.io.write(tmp_path / "a.extxyz", charged(64))
+    loader = Molecules(str(tmp_path / "a.extxyz"), target="shift", per_atom=True)
+    form = loader.load(0).form
+    ase.io.write(tmp_path / "new.xyz", molecule("CH3CH2OH"))
+    with pytest.warns(UserWarning, match=r"2 of 9 atoms are left out, of elements that no atom of training is \(C\)"):
+        points = loader.read_points(str(tmp_path / "new.xyz"), form)
+    assert points.ids == ["new.xyz"] * 7
+    assert points.names["atom"].tolist() == [2, *range(3, 9)]
+    assert set(points.names["element"]) == {"O", "H"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"target": "heat"}, r"target: expected a value for each of the 3 atoms of molecule 0 .*'heat' has shape \(\)"),
+        ({"target": "none"}, r"target: expected finite numbers \['none'\] of some atoms, found none"),
+        ({"target": "shift", "per_atom": False}, r"'shift' has shape \(3,\); values of atoms .* dataset.per_atom=true"),
+    ],
+)
+def test_what_is_no_value_of_atoms_is_one_line(tmp_path, settings, message):
+    written = charged()
+    for atoms in written:
+        atoms.arrays["none"] = np.full(len(atoms), np.nan)
+    ase.io.write(tmp_path / "a.extxyz", written)
+    with pytest.raises(InputError, match=message):
+        Molecules(**{"path": str(tmp_path / "a.extxyz"), "per_atom": True, **settings}).load(0)
+    (tmp_path / "a.csv").write_text("smiles,shift\nC,1.5\nCC,2.5\n")
+    with pytest.raises(InputError, match=r"^dataset.per_atom: a.csv has SMILES, expected files of atoms with 'shift'"):
+        Molecules(str(tmp_path / "a.csv"), target="shift", per_atom=True).load(0)
+
+
+def test_a_cell_matters_where_atoms_see_their_images(tmp_path):
+    written = molecules(8)
+    for atoms, length in zip(written, [5.5, 30.0] * 4, strict=True):
+        atoms.set_cell([length] * 3)
+        atoms.pbc = True
+    ase.io.write(tmp_path / "a.extxyz", written)
+    with pytest.warns(UserWarning, match="a.extxyz: 4 of 8 have a periodic cell across which atoms are closer"):
+        Molecules(str(tmp_path / "a.extxyz"), target="heat", task="regression").load(0)
+    with pytest.raises(InputError, match="^dataset.path: a.extxyz: 4 of 8 have a periodic cell"):
+        Molecules(str(tmp_path / "a.extxyz"), target="heat").load_frames(0, None)

@@ -60,9 +60,9 @@ def test_the_rows_of_training_are_the_prediction(model):
     X, energies, _ = frames(3, 3)
     charges, positions = X[:, :, 0].astype(int), torch.from_numpy(X[:, :, 1:])
     rows, _ = model._equations(charges, positions, energies, np.zeros((3, 6, 3)))
-    w = np.concatenate(
-        [np.linalg.solve(r.T, c.numpy()) for r, c in zip(model._roots.values(), model._coefficients, strict=True)]
-    )
+    environments, distances = model._coefficients_with_distances
+    roots = zip(model._roots.values(), environments, strict=True)
+    w = np.concatenate([*(np.linalg.solve(root.T, c.numpy()) for root, c in roots), distances])
     predicted = model.predict(X)
     np.testing.assert_allclose(
         (rows @ w)[:3] / model.energy_weight + model._counts(charges) @ model.energies_, predicted[0], atol=1e-6
@@ -81,6 +81,20 @@ def test_turned_molecules_have_turned_forces_and_swapped_atoms_swapped_ones(mode
         found = model.predict(other)
         np.testing.assert_allclose(found[0], energies, atol=1e-9)
         np.testing.assert_allclose(found[1], expected, atol=1e-8)
+
+
+def test_all_distances_of_one_molecule_lower_the_errors_and_others_are_predicted_without(model):
+    X, _, forces = frames(60, 6)
+    plain = ForceField(n_components=200, distances=0, random_state=0).fit(*frames(40))
+    assert plain.distances_ is None
+    assert model.distances_ is not None
+    errors = [np.abs(known.predict(X)[1] - forces).mean() for known in (model, plain)]
+    assert errors[0] < 0.7 * errors[1]
+    water = np.array([[[8, 0, 0, 0], [1, 0, 0.76, 0.59], [1, 0, -0.76, 0.59]]])
+    for found, expected in zip(model.predict(water), plain.predict(water), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    mixed = np.concatenate([padded(X[:2]), np.pad(water, ((0, 0), (0, 5), (0, 0)))])[[0, 2, 1]]
+    np.testing.assert_allclose(model.predict(mixed)[0][[0, 2, 1]], [*model.predict(X[:2])[0], *model.predict(water)[0]])
 
 
 def test_forces_add_up_to_zero_and_to_no_torque(model):

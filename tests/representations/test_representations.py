@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from orbit import Bag, BagOfBonds, Centre, Coulomb, ManyBody, Moments, Outline, Polar, Raw, Standardize, UnitNorm
+from orbit import AtomEnvironment, Bag, BagOfBonds, Centre, Coulomb, ManyBody, Moments, Outline, Polar, Raw, Standardize, UnitNorm
 from orbit.core.errors import InputError
 from orbit.groups import Rotation
 from orbit.testing import RepresentationContract
@@ -183,6 +184,53 @@ class TestManyBody(RepresentationContract):
     @pytest.fixture
     def X(self, rng):
         return molecules(rng)
+
+
+class TestAtomEnvironment(RepresentationContract):
+    component = AtomEnvironment
+    shape = (5, 4)
+    float32_error = 1e-4
+
+    @pytest.fixture
+    def X(self, rng):
+        return np.concatenate([rng.choice([1.0, 6.0], (7, 5, 1)), 2 * rng.random((7, 5, 3))], 2)
+
+    def test_transform_refuses_another_shape(self, X):
+        fitted = self.create().fit(X)
+        for shape in ((2, 5, 5), (2, 4), (2, 5, 1, 4)):
+            with pytest.raises(InputError, match=r"^representation=atom_environment takes .* shape \(atoms, 4\)"):
+                fitted.transform(np.ones(shape))
+        with pytest.raises(InputError, match="expected nuclear charges up to 118 in the first column"):
+            fitted.transform(np.full((2, 5, 4), 0.5))
+
+    def test_the_vector_is_that_of_the_first_atom_in_its_molecule(self, X):
+        """The environments of whole molecules, another path of the same sums, in the block of the atom's element."""
+        fitted = self.create().fit(X)
+        whole, _ = fitted._environments(X[:, :, 0].astype(int), torch.from_numpy(X[:, :, 1:]))
+        found, start = fitted.transform(X), 0
+        for z in (1, 6):
+            columns, rows = fitted._environments.columns_of(z), X[:, 0, 0] == z
+            block = found[:, start : start + 1 + len(columns)]
+            np.testing.assert_allclose(block[rows, 1:] * fitted._scale, whole[rows, 0].numpy()[:, columns], atol=1e-12)
+            assert (block[rows, 0] == 1).all()
+            assert not block[~rows].any()
+            start += block.shape[1]
+        assert start == found.shape[1]
+        assert (np.square(found).sum(1) - 1).mean() == pytest.approx(1)
+
+    def test_motions_orders_and_places_without_an_atom_change_nothing(self, X):
+        fitted = self.create().fit(X)
+        Q = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+        moved = np.concatenate([X[:, :, :1], X[:, :, 1:] @ Q + 3], 2)[:, [0, 3, 2, 4, 1]]
+        moved = np.concatenate([moved, np.zeros((7, 2, 4))], 1)
+        np.testing.assert_allclose(fitted.transform(moved), fitted.transform(X), atol=1e-10)
+
+    def test_new_elements_are_named(self, X):
+        fitted = self.create().fit(X)
+        X[0, 0, 0] = X[1, 2, 0] = 16
+        with pytest.warns(UserWarning, match=r"2 of 7 atoms are of elements, or have neighbours .*\(S\)"):
+            found = fitted.transform(X)
+        assert not found[0].any()
 
 
 class TestBag(RepresentationContract):

@@ -8,6 +8,7 @@ import pytest
 from ase.build import molecule
 from ase.calculators.emt import EMT
 from ase.calculators.singlepoint import SinglePointCalculator
+from ase.units import Bohr, Hartree
 from command_line import composed
 
 import orbit
@@ -73,13 +74,44 @@ def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
     [
         (["runner.forces=force"], r"^runner.forces: molecule 0 has no value 'force'; did you mean 'forces'"),
         (["runner.forces=energy"], r"^runner.forces: expected three numbers for each atom, 'energy' has shape \(\)"),
-        (["dataset.unit=bohr"], "^dataset: forces are read from files of ASE with lengths in angstrom"),
+        (["dataset.unit=bohr"], "^dataset.unit: expected lengths in bohr, but 48 of 48 molecules"),
         (["runner.model=nowhere"], "^runner.model: expected a run folder"),
     ],
 )
 def test_what_cannot_be_used_is_refused(tmp_path, file, settings, message):
     with pytest.raises(InputError, match=message):
         ran(tmp_path / "run", f"dataset.path={file}", *settings)
+
+
+def test_a_table_of_files_in_bohr_and_hartree_gives_the_same_in_its_units(tmp_path, file):
+    """Of energies in the table or in the files; and forces per bohr beside positions in angstrom."""
+    frames, lines = ase.io.read(file, ":"), ["file,energy"]
+    for i, one in enumerate(frames):
+        atoms = one.copy()
+        atoms.positions /= Bohr
+        results = {"energy": one.get_potential_energy() / Hartree, "forces": one.get_forces() * Bohr / Hartree}
+        atoms.calc = SinglePointCalculator(atoms, **results)
+        ase.io.write(tmp_path / f"{i}.extxyz", atoms)
+        lines.append(f"{i}.extxyz,{results['energy']}")
+        one.calc = SinglePointCalculator(one, **results)
+    (tmp_path / "with.csv").write_text("\n".join(lines))
+    (tmp_path / "without.csv").write_text("\n".join(line.partition(",")[0] for line in lines))
+    ase.io.write(tmp_path / "mixed.extxyz", frames)
+    usual = Molecules(str(file)).load_frames(0)
+    cases = [("with.csv", "bohr", None), ("without.csv", "bohr", None), ("mixed.extxyz", "angstrom", "bohr")]
+    for name, unit, per in cases:
+        found = Molecules(str(tmp_path / name), unit=unit).load_frames(0, per=per)
+        np.testing.assert_array_equal(found.train, usual.train)
+        np.testing.assert_allclose(found.X, usual.X, atol=1e-7)
+        np.testing.assert_allclose(found.energies * Hartree, usual.energies, atol=1e-7)
+        np.testing.assert_allclose(found.forces * Hartree, usual.forces, atol=1e-5)
+    job = ran(tmp_path / "fit", f"dataset.path={tmp_path / 'with.csv'}", "dataset.unit=bohr", "runner.n_components=60")
+    written = ase.io.read(tmp_path / "fit" / "predictions.extxyz", ":")
+    test = Molecules(str(tmp_path / "with.csv"), unit="bohr").load_frames(job.plan.seed("dataset")).test
+    for one, i in zip(written, test, strict=True):
+        np.testing.assert_allclose(one.positions * Bohr, frames[i].positions, atol=1e-6)
+    errors = [np.abs(one.get_forces() - frames[i].get_forces()).ravel() for one, i in zip(written, test, strict=True)]
+    assert job.metrics["test/forces/mae"] == pytest.approx(np.concatenate(errors).mean(), abs=1e-7)
 
 
 def test_other_data_are_refused(tmp_path):
