@@ -71,6 +71,8 @@ class Forces(Runner):
             frames = loader.load_frames(job.plan.seed("dataset"), name, self.per)
         job.row("data", f"{len(frames.train)} training and {len(frames.test)} test frames, {frames.X.shape[1]} atoms")
         model = self._fitted(job, frames)
+        if model.distances_ is not None:
+            job.row("distances", f"of one molecule, over {len(model.distances_.molecule.permutations)} permutations")
         with job.stage("predict"):
             energies, forces = model.predict(frames.X[frames.test])
         in_file = frames.X[frames.test] / [1, *3 * [frames.length]]
