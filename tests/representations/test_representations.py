@@ -10,7 +10,20 @@ import torch
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from orbit import AtomEnvironment, Bag, BagOfBonds, Centre, Coulomb, ManyBody, Moments, Outline, Polar, Raw, Standardize, UnitNorm
+from orbit import (
+    AtomEnvironment,
+    Bag,
+    BagOfBonds,
+    Centre,
+    Coulomb,
+    ManyBody,
+    Moments,
+    Outline,
+    Polar,
+    Raw,
+    Standardize,
+    UnitNorm,
+)
 from orbit.core.errors import InputError
 from orbit.groups import Rotation
 from orbit.testing import RepresentationContract
