@@ -32,6 +32,7 @@ from orbit.core.component import Estimator, check_with_parts, validated_points
 from orbit.core.errors import InputError
 from orbit.core.lru import Lru
 from orbit.core.random import RandomState, generator, spawn
+from orbit.core.tiled_matrix import TiledMatrix
 from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
@@ -188,6 +189,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Whether the features are kernel values with the training points."""
         return False
 
+    def gives_tiles(self, n: int, dtype: np.dtype) -> bool:
+        """Whether the features of the ``n`` training points are a matrix in tiles, which takes no memory."""
+        return False
+
     @property
     def uses_targets(self) -> bool:
         """Whether :meth:`fit` depends on targets, because the lengthscale is ``auto``."""
@@ -329,7 +334,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         features = self._average(self._validate(X, reset=False))
-        self.kernel_.check_finite(features, "features")
+        # no kernel value is larger than those of points with themselves
+        examined = features.diagonal if isinstance(features, TiledMatrix) else features
+        self.kernel_.check_finite(examined, "features")
         return features if self.structure_ is None else StructuredFeatures(features, self.structure_)
 
     def transform_on_device(self, X) -> Any:
@@ -364,8 +371,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Draw frequencies, landmarks or templates and set ``_n_features_out``, after fitting orbit and kernel."""
 
     @abstractmethod
-    def _average(self, X: np.ndarray) -> np.ndarray:
-        """psi(x) for validated points of the engine's dtype, shape ``(n, n_outputs)``."""
+    def _average(self, X: np.ndarray) -> Any:
+        """psi(x) for validated points of the engine's dtype, an array of shape ``(n, n_outputs)``.
+
+        A :class:`~orbit.core.tiled_matrix.TiledMatrix` where the map :meth:`gives_tiles`.
+        """
 
     def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
         """The average of ``embedding`` over the orbit of the map, for the engine."""

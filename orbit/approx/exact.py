@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +16,8 @@ from orbit.approx.base import FeatureMap
 from orbit.core.linalg import pivoted_root
 from orbit.core.lru import Lru
 from orbit.core.random import RandomState
+from orbit.core.ranks import rank, world_size
+from orbit.core.tiled_matrix import Tile, TiledMatrix
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, flatten
@@ -26,6 +30,8 @@ from orbit.registry import register
 from orbit.solvers.factorisations import is_large
 from orbit.solvers.structure import GramStructure
 
+log = logging.getLogger(__name__)
+
 # A symmetric matrix in b blocks of columns takes a share (1 + 1/b) / 2 of its entries, but every block moves the
 # points along the orbit again, and blocks narrower than a tile cost more than they save. Wide ones take memory.
 _SYMMETRIC_BLOCKS = 4
@@ -34,6 +40,9 @@ NARROWEST_BLOCK, _WIDEST_BLOCK = 512, 4096
 # What the encoded orbits of all points may take: this share of the memory of the engine, or of the kernel matrix of the
 # training points. Otherwise every block of columns encodes them again.
 _ENCODED_SHARE, _OF_MATRIX = 1 / 2, 1 / 4
+
+# A tile takes one over this number of the memory; a solver has the rest.
+_OF_SOLVER = 2
 
 # Rounding error of |psi(x)|^2 for a training point, as a share of its kernel value with itself.
 _RESIDUAL_ROUNDING = 1e-9
@@ -74,7 +83,9 @@ class Exact(FeatureMap):
         with ``residual`` k_{q,G}(x, x), instead of coordinates. They are in float64; in the engine's precision
         without ``residual`` above 3,000 training points, where they fill the memory. For
         ``RidgeRegressor``, ``RidgeClassifier``, ``KernelRidgeRegressor`` and
-        ``GaussianProcess``, which then factorise the kernel matrix itself. None is
+        ``GaussianProcess``, which then factorise the kernel matrix itself. With a stream (``Engine.stream``), the
+        kernel matrix of training points that exceeds ``Engine.memory`` is not held: it is a
+        :class:`~orbit.core.tiled_matrix.TiledMatrix`, for which the first three take conjugate gradients. None is
         False; a run chooses it by the learner.
     engine : Engine or None
     random_state : int, RandomState or None
@@ -134,6 +145,11 @@ class Exact(FeatureMap):
     @property
     def gives_gram(self) -> bool:
         return bool(self.precomputed)
+
+    def gives_tiles(self, n: int, dtype: np.dtype) -> bool:
+        engine = self.engine or Engine()
+        nbytes = self.features_dtype(n, dtype).itemsize * n**2
+        return engine.stream and self.gives_gram and not self.residual and nbytes > engine.budget
 
     def n_columns(self, n: int, d: int) -> int:
         return n if self.precomputed else 0
@@ -199,6 +215,8 @@ class Exact(FeatureMap):
     def _with_training_points(self, X: np.ndarray, on_device: bool = False) -> Any:
         Z = self.X_fit_.astype(X.dtype, copy=False)
         if np.array_equal(X, Z):
+            if self.gives_tiles(len(Z), Z.dtype):
+                return self._tiled(Z)
             return self._gram(Z, Z, "kernel matrix", on_device)
         return self._gram(X, Z, "features", on_device)
 
@@ -247,20 +265,56 @@ class Exact(FeatureMap):
 
     def _gram(self, X: np.ndarray, Z: np.ndarray, description: str, on_device: bool = False) -> Any:
         out = self.engine_.empty((len(X), len(Z)), X.dtype, on_device)
+        for rows, columns, values in self._tiles(X, Z, description, on_device):
+            out[rows, columns] = values
+            if Z is X:
+                out[columns, : columns.start] = out[: columns.start, columns].T
+        return out
+
+    def _tiles(
+        self,
+        X: np.ndarray,
+        Z: np.ndarray,
+        description: str,
+        on_device: bool,
+        every: slice = slice(None),
+        share: int = 1,
+    ) -> Iterator[Tile]:
+        """The kernel matrix by blocks of columns; for ``X is Z`` with rows up to the diagonal, symmetric there.
+
+        ``every``: which of the blocks; ``share``: the share of the memory for them is 1 over this number.
+        """
         symmetric = Z is X
         encoded_Z = self._encoded_orbit(Z)
         encoded_X = encoded_Z if symmetric else self._encoded_orbit(X)
         # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles; and a block of columns
-        bytes_per_row = (10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ + len(X)) * Z.itemsize
+        bytes_per_row = (10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ + len(X)) * Z.itemsize * share
         width = max(NARROWEST_BLOCK, min(-(-len(Z) // _SYMMETRIC_BLOCKS), _WIDEST_BLOCK)) if symmetric else len(Z)
-        for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
-            rows = slice(0, batch.stop if symmetric else None)
+        for batch in list(self.engine_.row_batches(len(Z), bytes_per_row, at_most=width))[every]:
+            rows = slice(0, batch.stop if symmetric else len(X))
             columns = self._orbit_columns(Z[batch], None if encoded_Z is None else encoded_Z[:, batch])
-            out[rows, batch] = self._orbit_sums(columns, X[rows], encoded_X, description, on_device)
+            values = self._orbit_sums(columns, X[rows], encoded_X, description, on_device)
             if symmetric:
-                out[batch, : batch.start] = out[: batch.start, batch].T
-                out[batch, batch] = (out[batch, batch] + out[batch, batch].T) / 2
-        return out
+                values[batch] = (values[batch] + values[batch].T) / 2
+            yield rows, batch, values
+
+    def _tiled(self, Z: np.ndarray) -> TiledMatrix:
+        """The kernel matrix of the training points in tiles, shared by the processes of a job."""
+        engine = self.engine_
+        log.info(
+            "the kernel matrix of %d points does not fit in the memory of the engine, %g GiB: taking tiles of it",
+            len(Z),
+            engine.memory,
+        )
+        every, on_device = slice(rank(), None, world_size()), engine.torch_device().type == "cuda"
+
+        def values(rows: np.ndarray | slice, columns: np.ndarray) -> np.ndarray:
+            return self._gram(Z if isinstance(rows, slice) else Z[rows], Z[columns], "kernel values")
+
+        def tiles() -> Iterator[Tile]:
+            return self._tiles(Z, Z, "kernel matrix", on_device, every, _OF_SOLVER)
+
+        return TiledMatrix(self._diagonal(Z), values, tiles, Z.dtype, engine.budget)
 
     def _encoded_orbit(self, X: np.ndarray) -> np.ndarray | None:
         """The encoded orbit of all points, shape (r, n, d); None without encoder, or if it takes too much memory.
@@ -268,7 +322,7 @@ class Exact(FeatureMap):
         Encodings of the training points are kept for predictions.
         """
         nbytes = len(self.orbit_.weights_) * len(X) * self.encoder_.n_outputs_ * X.itemsize
-        matrix = len(self.X_fit_) ** 2 * X.itemsize
+        matrix = 0 if self.gives_tiles(len(self.X_fit_), X.dtype) else len(self.X_fit_) ** 2 * X.itemsize
         if self.encoder_.is_identity or nbytes > max(self.engine_.budget * _ENCODED_SHARE, matrix * _OF_MATRIX):
             return None
         if X is not self.X_fit_:

@@ -18,6 +18,7 @@ from orbit.core.component import Component
 from orbit.core.errors import ParameterError
 from orbit.core.params import Lengthscale, PositiveInt
 from orbit.core.random import RandomState
+from orbit.core.tiled_matrix import TiledMatrix
 from orbit.engine import Engine
 from orbit.kernels import Gaussian
 from orbit.kernels.landmarks import Landmarks
@@ -49,7 +50,7 @@ class SecondLayer(TransformerMixin, Component):
         return 0
 
     def _validate(self, X, reset: bool) -> Any:
-        is_checked = isinstance(X, Tensor)  # by the map
+        is_checked = isinstance(X, Tensor | TiledMatrix)  # by the map
         return validate_data(self, X, reset=reset, skip_check_array=is_checked, dtype=[np.float64, np.float32])
 
     def __sklearn_tags__(self):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.memory import process_bytes
+from orbit.core.tiled_matrix import TiledMatrix
 
 _DTYPES: dict[torch.dtype, np.dtype] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 _TORCH_DTYPES = {dtype: own for own, dtype in _DTYPES.items()}
@@ -123,7 +124,9 @@ class DeviceMatrix:
 
 
 def as_matrix(X: Any) -> Any:
-    """A tensor as a matrix on its device; anything else as an array."""
+    """A tensor as a matrix on its device; a matrix in tiles as it is; anything else as an array."""
+    if isinstance(X, TiledMatrix):
+        return X
     return DeviceMatrix(X.detach()) if isinstance(X, Tensor) else np.asarray(X)
 
 

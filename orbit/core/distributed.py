@@ -63,15 +63,18 @@ def of_the_first(answer: bool) -> bool:
     return bool(broadcast(np.array([float(answer)]))[0])
 
 
-def all_reduce(*arrays: np.ndarray) -> None:
-    """Replace each array, in place, by its sum over all processes."""
+def all_reduce(*arrays: Any) -> None:
+    """Replace each array or tensor, in place, by its sum over all processes; with NCCL that is taken on the GPUs."""
     if world_size() == 1:
         return
     for array in arrays:
         shared = _tensor(array)
         with _clear_errors():
             distributed.all_reduce(shared)
-        array[...] = shared.cpu().numpy()
+        if isinstance(array, torch.Tensor):
+            array.copy_(shared)  # nothing is done if they are one
+        else:
+            array[...] = shared.cpu().numpy()
 
 
 def gather(value: Any) -> list[Any]:
@@ -117,9 +120,10 @@ def end_other_processes() -> None:
         raise ShareDone(f"process {rank()} has done its share")
 
 
-def _tensor(array: np.ndarray) -> torch.Tensor:
-    tensor = torch.from_numpy(array)
-    return tensor.cuda() if distributed.get_backend() == "nccl" else tensor
+def _tensor(array: Any) -> torch.Tensor:
+    """An array or tensor where processes exchange it: on the GPU with NCCL, otherwise in main memory."""
+    tensor = torch.as_tensor(array)
+    return tensor.cuda() if distributed.get_backend() == "nccl" else tensor.cpu()
 
 
 @contextlib.contextmanager

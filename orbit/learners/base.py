@@ -23,6 +23,7 @@ from orbit.core.params import check_params
 from orbit.core.parts import Split, validation_parts
 from orbit.core.random import RandomState, spawn
 from orbit.core.threads import threads_for
+from orbit.core.tiled_matrix import TiledMatrix
 from orbit.core.warned import warn, with_warnings
 from orbit.learners.targets import check_classes
 from orbit.solvers.selection import (
@@ -166,7 +167,7 @@ class Learner(Estimator):
     def _validated(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
         """Features and targets of the kind that the learner takes, checked by scikit-learn."""
         numbers = isinstance(self, RegressorMixin)
-        if self.fits_tensors and isinstance(X, Tensor):
+        if self.fits_tensors and isinstance(X, Tensor | TiledMatrix):
             y = validate_data(self, y=y, reset=reset, multi_output=numbers, y_numeric=numbers)
             return self._matrix(X, reset, y), y
         return validate_data(self, X, y, reset=reset, dtype=FLOATS, multi_output=numbers, y_numeric=numbers)
@@ -175,21 +176,23 @@ class Learner(Estimator):
         """Validated features for a prediction."""
         check_is_fitted(self, "path_")
         X = unpacked(X)[1]
-        if self.fits_tensors and isinstance(X, Tensor):
+        if self.fits_tensors and isinstance(X, Tensor | TiledMatrix):
             return self._matrix(X, reset=False)
         return validate_data(self, X, reset=False, dtype=FLOATS)
 
-    def _matrix(self, X: Tensor, reset: bool, y: np.ndarray | None = None) -> DeviceMatrix:
-        """Features on a device, validated with targets as scikit-learn validates arrays."""
+    def _matrix(self, X: Any, reset: bool, y: np.ndarray | None = None) -> DeviceMatrix | TiledMatrix:
+        """Features on a device or in tiles, validated with targets as scikit-learn validates arrays."""
         X = self._checked_tensor(X, reset, y)
+        if isinstance(X, TiledMatrix):
+            return X
         if not bool(X.sum().isfinite()) and not bool(X.isfinite().all()):  # a sum may overflow
             raise ValueError("Input X contains NaN or infinity.")
         return as_matrix(X)
 
-    def _checked_tensor(self, X: Tensor, reset: bool, y: np.ndarray | None = None) -> Tensor:
-        """Features as a tensor, whose shape and type are checked."""
-        width = None if reset else self.n_features_in_
-        if X.ndim != 2 or X.dtype not in (torch.float32, torch.float64) or X.shape[1] != (width or X.shape[1]):
+    def _checked_tensor(self, X: Any, reset: bool, y: np.ndarray | None = None) -> Any:
+        """Features as a tensor or in tiles, whose shape and type are checked."""
+        width, known = None if reset else self.n_features_in_, (torch.float32, torch.float64, *FLOATS)
+        if X.ndim != 2 or X.dtype not in known or X.shape[1] != (width or X.shape[1]):
             expected = f"a tensor of shape (m, {width or 'd'}), float32 or float64"
             raise ValueError(f"X: expected {expected}, found {tuple(X.shape)}, {X.dtype}")
         if y is not None and len(X) != len(y):

@@ -12,6 +12,7 @@ from orbit.core.device_matrix import as_matrix
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState
+from orbit.core.tiled_matrix import TiledMatrix
 from orbit.learners.base import Learner, checked_weights, linear_predictions
 from orbit.learners.targets import Labels, Numbers, check_classes, check_outputs
 from orbit.solvers.moments import Centering
@@ -31,6 +32,9 @@ class LinearLearner(Learner):
         The lambda in use.
     solution_error_ : float or None
         The relative error of the coefficients, as measured, of a kernel matrix in float32; None for others.
+    solution_residual_ : float or None
+        What the solution for a kernel matrix that is not held leaves of the targets, as a share of them, as measured;
+        None for others.
     """
 
     path_parameter = "regularization"
@@ -40,6 +44,7 @@ class LinearLearner(Learner):
     random_state: RandomState
 
     solution_error_: float | None = None
+    solution_residual_: float | None = None
 
     _targets: Numbers | Labels
 
@@ -79,13 +84,16 @@ class LinearLearner(Learner):
         warn_at_end(solution.path, solution.scores, solution.value)
         if solution.output_matrix is not None:
             self.output_matrix_ = solution.output_matrix
-        self.solution_error_ = solution.error
+        self.solution_error_, self.solution_residual_ = solution.error, solution.residual
         self._coefficients, self._intercept = solution.W.astype(dtype), solution.b
         self.coef_, self.intercept_ = self._targets.linear_model(self._coefficients, self._intercept)
 
     def metrics(self) -> dict[str, float]:
-        found = super().metrics()
-        return found if self.solution_error_ is None else found | {"learner/solution_error": self.solution_error_}
+        measured = {
+            "learner/solution_error": self.solution_error_,
+            "learner/solution_residual": self.solution_residual_,
+        }
+        return super().metrics() | {name: value for name, value in measured.items() if value is not None}
 
     def _scores(self, X) -> np.ndarray:
         return linear_predictions(self._points(X), self._coefficients, self._intercept)
@@ -128,6 +136,8 @@ class LeastSquaresLearner(LinearLearner):
 
     def fit(self, X, y, sample_weight=None, clusters=None):
         self._stream, self._chosen_by = None, None if clusters is None else "k_fold"
+        if isinstance(unpacked(X)[1], TiledMatrix):
+            self._chosen_by = "gcv"
         return super().fit(X, y, sample_weight, clusters)
 
     fit.__doc__ = LinearLearner.fit.__doc__

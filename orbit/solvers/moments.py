@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from orbit.core.device_matrix import DeviceMatrix, zeros
+from orbit.core.device_matrix import DeviceMatrix, as_tensor, zeros
 from orbit.core.distributed import all_reduce, broadcast
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_outers, add_second_moments, mirror_upper, rows_with_covariance
@@ -193,7 +193,7 @@ class Moments:
         """Sum the moments of all processes of a job."""
         assert self._sums is not None
         counts = np.array([self.n, self.weight])
-        all_reduce(counts, *self._sums)
+        all_reduce(counts, *(as_tensor(each) for each in self._sums))
         self.n, self.weight = int(counts[0]), float(counts[1])
 
     def system(self, centering: Centering = "both") -> System:

@@ -13,6 +13,8 @@ from orbit.solvers.moments import Centering
 
 Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
+# Values whose iterations converge within the passes that are allowed, with features of norm one.
+SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
 # Columns of the sketch of the preconditioner.
 _RANK = 500
 # Targets of random signs, whose residuals estimate the degrees of freedom that a fit leaves over.

@@ -13,10 +13,11 @@ import numpy as np
 from orbit.core.parts import Split, validation_parts
 from orbit.core.random import RandomState, hold_out
 from orbit.core.threads import threads_for
+from orbit.core.tiled_matrix import TiledMatrix
 from orbit.solvers.least_squares import LeastSquares, Primal
 from orbit.solvers.moments import Centering, Moments, System
 from orbit.solvers.output_matrix import learn_output
-from orbit.solvers.passes import Batches, StreamedSystem
+from orbit.solvers.passes import SMALLEST_IN_PASSES, Batches, StreamedSystem
 from orbit.solvers.repeats import Repeats
 from orbit.solvers.sample import RowSample
 from orbit.solvers.selection import (
@@ -34,10 +35,8 @@ from orbit.solvers.selection import (
     positive,
 )
 from orbit.solvers.structure import Constant, Independent, Operator, Structure
+from orbit.solvers.tiled_system import TiledSystem
 from orbit.solvers.weighted_rows import WeightedRows
-
-# Values whose iterations converge within the passes that are allowed, with features of norm one.
-_SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
 
 # From scores, shape (m, k), to classes, shape (m,).
 Decide = Callable[[np.ndarray], np.ndarray]
@@ -80,9 +79,12 @@ class RidgeSolver:
         """Choose lambda and solve, for points, shapes (n, F) and (n, k), with weights >= 0, shape (n,).
 
         Features may be a :class:`~orbit.core.device_matrix.DeviceMatrix`: what is as large as they are stays on its
-        device. ``labels``, shape (n,), are the class labels of a classifier, whose score of a part that is held out is
-        the accuracy by ``decide``. With ``clusters``, shape (n,), lambda is chosen by folds of them.
+        device. For a :class:`~orbit.core.tiled_matrix.TiledMatrix` lambda is chosen by ``gcv``. ``labels``, shape (n,),
+        are the class labels of a classifier, whose score of a part that is held out is the accuracy by ``decide``. With
+        ``clusters``, shape (n,), lambda is chosen by folds of them.
         """
+        if isinstance(X, TiledMatrix):
+            return TiledSystem(X, Y, weights, self.centering).fit(self.path, self.trim)
         kept, rows = positive(weights), WeightedRows.of(structure, X, Y, weights)
         labels, clusters = (None if each is None else each[kept] for each in (labels, clusters))
         with threads_for(rows.X.shape[0] * rows.X.shape[1] * float(min(rows.X.shape))):
@@ -93,6 +95,9 @@ class RidgeSolver:
         self, structure: Independent, X: Any, Y: np.ndarray, weights: np.ndarray | None, path: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """W and b for each lambda of ``path``, from one factorisation; with a learned output matrix from one each."""
+        if isinstance(X, TiledMatrix):
+            yield from ((one.W, one.b) for one in TiledSystem(X, Y, weights, self.centering).solutions(path))
+            return
         rows, kept = WeightedRows.of(structure, X, Y, weights), positive(weights)
         for part in path[:, None] if structure.learns_output else [path]:
             ascending = np.sort(part)
@@ -104,7 +109,7 @@ class RidgeSolver:
     def fit_passes(self, batches: Batches, memory: float) -> Solution:
         """Solve by conjugate gradients (:class:`~orbit.solvers.passes.StreamedSystem`), lambda chosen by ``gcv``."""
         system = StreamedSystem(batches, memory, centering=self.centering)
-        path = self.path[self.path >= _SMALLEST_IN_PASSES[system.dtype]] if self.trim else self.path
+        path = self.path[self.path >= SMALLEST_IN_PASSES[system.dtype]] if self.trim else self.path
         solutions = system.solve(path)
         value, scores = best_of_path(path, lambda one: gcv(system.n, *solutions[one][1:]))
         W = solutions[value][0]

@@ -123,6 +123,8 @@ class Solution:
         Iterations, of an iterative solver.
     error : float or None
         The relative error of a solution that was refined, as measured; None for others.
+    residual : float or None
+        The norm of what an iterative solver has left of its right-hand side, as a share of it; None for others.
     left_out : LeftOutRows or None
         Leave-one-out predictions, if lambda was chosen by them.
     """
@@ -136,6 +138,7 @@ class Solution:
     output_matrix: np.ndarray | None = None
     n_iter: int = 0
     error: float | None = None
+    residual: float | None = None
     left_out: LeftOutRows | None = None
 
 

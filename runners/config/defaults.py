@@ -120,9 +120,14 @@ def _kernel(config: dict[str, Any]) -> list[str]:
 
 
 def _takes_gram(config: dict[str, Any]) -> bool:
-    """Whether the learner solves with the kernel matrix: without a second layer or a stream."""
+    """Whether the learner solves with the kernel matrix: without a second layer or augmented points.
+
+    In a stream only if no learner of the name needs prior variances, with which a kernel matrix is held.
+    """
     learners: list[Any] = orbit.registry.classes("learner", config["learner"]["name"])
-    plain = config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
+    if config["engine"]["stream"] and any(one.needs_norms for one in learners):
+        return False
+    plain = config["hyper"]["name"] == "linear" and config["augmentation"]["name"] == "none"
     plain = plain and config["runner"]["name"] in ("fit", "table", "compare")
     return plain and any(one.takes_gram for one in learners)
 

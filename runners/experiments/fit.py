@@ -139,6 +139,8 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
         job.row(
             "solver", f"Cholesky factor of the kernel matrix in float32, refined to a relative error of {error:.1e}"
         )
+    if (residual := metrics.get("learner/solution_residual")) is not None:
+        job.row("solver", f"conjugate gradients on tiles of the kernel matrix, to a residual of {residual:.1e}")
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")
 
 

@@ -14,15 +14,17 @@ from sklearn.pipeline import Pipeline
 
 from orbit.approx import AveragedMap, diagnose
 from orbit.approx.hyper import LinearLayer
+from orbit.core import distributed
 from orbit.core.errors import shortened
 from orbit.data import Dataset
 from orbit.engine import Engine
-from orbit.learners.streaming import FeatureStream, fit_stream, is_repeated, sample_rows
+from orbit.learners.streaming import FeatureStream, fit_stream, is_repeated, sample_rows, takes_passes
 from runners.config.plan import Plan
 from runners.experiments.advice import setting_for_rare_classes, warn_about_combinations, warn_about_points
 from runners.experiments.pipeline import (
     all_answers,
     fit_options,
+    has_room,
     pipeline,
     predict,
     represented,
@@ -97,10 +99,11 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     with clock.stage("fit_features"):
         fit(model["features"], X, **targets(data, sample))
     check_fit(plan, data, X[0].size, len(model["features"].get_feature_names_out()))
-    if engine.stream:
+    if engine.stream and not model["features"].gives_gram:
         trained, examined, problem = _fit_streamed(plan, model, data, X, sample, clock, training)
     else:
         trained, examined, problem = _fit_at_once(model, data, X, clock)
+        distributed.end_other_processes()
     with clock.stage("predict"):
         answers = all_answers(model, data.X_test, engine)
     predicted = answers["prediction"]
@@ -168,8 +171,8 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
     with clock.stage("hyper"):
         psi = model["hyper"].fit_transform(psi, **targets(data))
     with clock.stage("learner"):
-        model["learner"].fit(psi, data.y_train, **fit_options(model["learner"], data))
-    trained = evaluate(data.task, data.y_train, model["learner"].predict(psi))
+        model["learner"].fit(psi, data.y_train[:], **fit_options(model["learner"], data))
+    trained = evaluate(data.task, data.y_train[:], model["learner"].predict(psi))
     return trained, *diagnose(model["features"], X, psi)
 
 
@@ -212,11 +215,18 @@ def _fit_streamed(
 
 
 def _stay_on_device(model: Pipeline, engine: Engine) -> bool:
-    """Whether a GPU's features stay there, because a linear learner is trained on them and nothing is in between."""
+    """Whether a GPU's features of a stream stay there, because the learner computes on it and nothing is in between."""
     features, hyper, learner = model["features"], model["hyper"], model["learner"]
     averages = isinstance(features, AveragedMap) and not features.operator_valued
     on_gpu = engine.torch_device().type == "cuda"
-    return on_gpu and averages and learner.takes_tensors and isinstance(hyper, LinearLayer)
+    return on_gpu and averages and isinstance(hyper, LinearLayer) and _learns_on_device(learner, width(model), engine)
+
+
+def _learns_on_device(learner: Any, columns: int, engine: Engine) -> bool:
+    """Whether a learner takes the batches of a stream on a GPU, with room for the moments that it keeps."""
+    if learner.takes_tensors or not learner.fits_tensors:
+        return learner.takes_tensors
+    return not takes_passes(learner, columns, engine.budget) and has_room(learner.fit_bytes(columns, columns), engine)
 
 
 def _in_representation(

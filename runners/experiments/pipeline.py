@@ -61,9 +61,16 @@ def stays_on_device(model: Pipeline, X: Any) -> bool:
         return False
     (n, columns), engine = (len(X), len(features.get_feature_names_out())), features.engine_
     dtype = features.features_dtype(n, engine.result_dtype(X))
+    if features.gives_tiles(n, dtype):  # whose tiles are on the device
+        return False
     in_place = features.gives_gram and dtype == np.float32
     solver = 0 if in_place else learner.fit_bytes(n, columns)
-    return _ROOM * (n * columns * dtype.itemsize + solver) <= engine.free_bytes()
+    return has_room(n * columns * dtype.itemsize + solver, engine)
+
+
+def has_room(nbytes: float, engine: Engine) -> bool:
+    """Whether a GPU has room for features and a solver of a size, beside what libraries take."""
+    return _ROOM * nbytes <= engine.free_bytes()
 
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:

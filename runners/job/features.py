@@ -82,7 +82,8 @@ def transform(features: FeatureMap, X: np.ndarray, on_device: bool = False) -> A
 
     With ``on_device``, those that are not from a store are on the device of the map.
     """
-    if _store.get() is None or not isinstance(X, np.ndarray) or X.dtype == object:
+    in_tiles = features.gives_tiles(len(X), features.engine_.result_dtype(X))
+    if _store.get() is None or not isinstance(X, np.ndarray) or X.dtype == object or in_tiles:
         return features.transform_on_device(X) if on_device else features.transform(X)
     X = X.astype(features.engine_.result_dtype(X), copy=False)
     if (part := features.part_of()) and takes(len(X) * part[0].n_columns(*X.shape[:2]) * X.itemsize):

@@ -76,16 +76,17 @@ def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
 
     points = Part(f"{seen:,} points of {d:,} numbers", seen * d * itemsize, ("dataset.n_train",))
     drawn = Part(f"fit of approx={features.name}", features.fit_bytes(seen, _inputs(plan, d)), approx_keys)
-    bytes_of_psi = n * width * features.features_dtype(n, dtype).itemsize
+    in_tiles = features.gives_tiles(n, dtype)
+    bytes_of_psi = 0 if in_tiles else n * width * features.features_dtype(n, dtype).itemsize
     psi = Part(f"{n:,} x {width:,} features", bytes_of_psi, tuple(dict.fromkeys((*approx_keys, *less))))
     drawn_again = Part(f"fit of hyper={layer.name}", layer.fit_bytes(seen, width), layer_keys)
     mapped = Part(f"{n:,} x {last:,} features of hyper={layer.name}", n * last * itemsize, (*layer_keys, *less))
     own_keys = layer_keys if layer.name != "linear" else approx_keys
     rows = last if engine.stream else n  # the second moments of a stream have no other form
-    in_place = features.gives_gram and features.features_dtype(n, dtype) == np.float32
+    in_place = in_tiles or (features.gives_gram and features.features_dtype(n, dtype) == np.float32)
     taken = 0 if in_place else learner.fit_bytes(rows, last)
     solver = Part(f"solver of learner={learner.name}", taken, own_keys)
-    if engine.stream:
+    if engine.stream and not features.gives_gram:
         last_step = [] if takes_passes(learner, last, engine.budget) else [points, solver]
         return [[points, drawn], [points, drawn_again], last_step]
     if layer.name == "linear":

@@ -128,6 +128,44 @@ def compare(run, tmp_path: Path, port: int, *settings: str, n: int = 2) -> None:
 
 
 @pytest.mark.slow
+def test_two_processes_share_the_tiles_of_a_kernel_matrix(run, tmp_path, port):
+    """400 x 400 values in float64, which exceed the memory; one process has eleven tiles of 19."""
+    settings = (one for one in SETTINGS if not one.startswith("approx."))
+    path = "learner.regularization=[0.0001,0.01]"
+    compare(run, tmp_path, port, *settings, "approx=exact", "engine.memory=0.001", path)
+
+
+TENSORS = """
+import numpy as np, torch
+from orbit.core import distributed
+from orbit.learners import RidgeRegressor
+
+rng = np.random.default_rng(0)
+X = torch.from_numpy(rng.standard_normal((500, 6)))
+Y, path = X[:, :2].numpy() ** 2, [1e-3, 1e-2, 1.0]
+with distributed.job():
+    own, learner = distributed.share(np.arange(500)), RidgeRegressor(path)
+    learner.first_row = int(own[0])
+    for rows in np.array_split(own, 3):
+        learner.partial_fit(X[rows], Y[rows])
+    assert type(learner._stream.moments._sums[0]).__name__ == "DeviceMatrix"
+    learner.gather()
+    if distributed.rank() == 0:
+        whole = RidgeRegressor(path).fit(X.numpy(), Y)
+        found = learner.finalize()
+        np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-10)
+        np.testing.assert_allclose(found.path_scores_, whole.path_scores_, rtol=1e-8)
+        print("equal")
+"""
+
+
+@pytest.mark.slow
+def test_moments_on_a_device_are_added_over_two_processes(port):
+    found = [process.communicate(timeout=240) for process in [start(rank, port, "-c", TENSORS) for rank in (0, 1)]]
+    assert (found[0][0], found[1][0]) == ("equal\n", ""), found
+
+
+@pytest.mark.slow
 def test_a_process_that_dies_ends_the_job_with_an_error(port):
     first, second = (start(rank, port, "-c", DYING) for rank in (0, 1))
     _, err = first.communicate(timeout=240)
