@@ -1,7 +1,6 @@
 """Learners on features: scikit-learn classifiers and regressors, registered by task."""
 
 from orbit.learners.adagrad import AdaGradClassifier as AdaGradClassifier, AdaGradRegressor as AdaGradRegressor
-from orbit.learners.atoms import AtomRegressor as AtomRegressor
 from orbit.learners.cg import CGRegressor as CGRegressor
 from orbit.learners.forces import ForceField as ForceField
 from orbit.learners.gp import GaussianProcess as GaussianProcess

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from orbit.core.errors import InputError
-from orbit.learners import AtomRegressor, ForceField, RidgeRegressor
+from orbit.learners import ForceField
 
 CHARGES = np.array([6, 8, 1, 1, 1, 1])
 CORNERS = np.array([[0, 0, 0], [1.4, 0, 0], [-0.4, 1.0, 0], [-0.4, -0.5, 0.9], [-0.4, -0.5, -0.9], [1.7, 0.9, 0]])
@@ -133,34 +133,6 @@ def test_new_elements_are_refused(model):
     X[:, 1, 0] = 16
     with pytest.raises(InputError, match=r"expected elements with the charges \[1, 6, 8\], found \[16\]"):
         model.predict(X)
-
-
-def values_of_atoms(X: np.ndarray) -> np.ndarray:
-    """For each atom the sum of charges by distances of the others."""
-    r = np.linalg.norm(X[:, :, None, 1:] - X[:, None, :, 1:], axis=3) + 1e9 * np.eye(X.shape[1])
-    return (X[:, None, :, 0] / r).sum(2)
-
-
-def test_values_of_atoms_are_learned_from_those_that_are_known():
-    X, new = frames(60)[0], frames(5, 1)[0]
-    y, expected = values_of_atoms(X), values_of_atoms(new)
-    y[::3, 2] = np.nan
-    y[:, 1] = np.nan  # oxygen
-    found = AtomRegressor(RidgeRegressor()).fit(padded(X), np.pad(y, ((0, 0), (0, 2)))).predict(new)
-    assert np.isnan(found[:, 1]).all()
-    known = [0, 2, 3, 4, 5]
-    assert np.abs(found - expected)[:, known].mean() < 0.2 * np.abs(expected - expected.mean(0))[:, known].mean()
-    order = [0, 1, 5, 3, 2, 4]
-    np.testing.assert_allclose(
-        AtomRegressor(RidgeRegressor()).fit(X, y).predict(new[:, order]), found[:, order], atol=1e-7
-    )
-
-
-def test_values_of_another_shape_are_refused():
-    X = frames(4)[0]
-    for y in (np.zeros((4, 5)), np.full((4, 6), np.nan)):
-        with pytest.raises(InputError, match=r"^y: expected values of atoms, shape \(4, 6\)"):
-            AtomRegressor(RidgeRegressor()).fit(X, y)
 
 
 def test_molecules_whose_derivatives_take_too_much_memory_are_refused():
