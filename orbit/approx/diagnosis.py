@@ -75,8 +75,9 @@ def diagnose(feature_map: FeatureMap, X: np.ndarray, features: Features) -> tupl
     if not feature_map.operator_valued:
         metrics["kernel/similarity"] = similarity(feature_map, X)
         if metrics["kernel/similarity"] < _NO_SIMILARITY:
+            similar = round(metrics["kernel/similarity"], 30)  # kernels have small numbers where they would underflow
             return metrics, (
-                f"the kernel matrix of {len(X)} points is the identity up to {metrics['kernel/similarity']:.1g}: "
+                f"the kernel matrix of {len(X)} points is the identity up to {similar:.1g}: "
                 f"points are similar only to themselves. {_ADVICE}"
             )
     return metrics, None

@@ -154,7 +154,8 @@ def _of_qm9(lines: Sequence[str]) -> Iterator[Molecule]:
         values: dict[str, Any] = dict(
             zip(_QM9, map(float, lines[start + 1].replace("*^", "e").split()[1:]), strict=True)
         )
-        values["charges"] = np.array([atom[4] for atom in atoms], float)  # of Mulliken
+        if all(len(atom) > 4 for atom in atoms):
+            values["charges"] = np.array([atom[4] for atom in atoms], float)  # of Mulliken
         charges = np.array([SYMBOLS.index(atom[0]) + 1 for atom in atoms])
         yield Molecule(charges, np.array([atom[1:4] for atom in atoms], float).reshape(n, 3), values)
         start += n + 5
