@@ -109,8 +109,8 @@ class Affine(PlanarMap):
         inverse = np.linalg.inv(self._matrix(element)) if self.shear else math.exp(-element[1]) * turn(-element[0])
         return with_offset(inverse, -inverse @ _offset(element))
 
-    def _intensity(self, element: np.ndarray) -> float:
-        return math.exp(-element[1]) if self.unitary else 1.0
+    def _intensities(self, elements: np.ndarray) -> np.ndarray | None:
+        return np.exp(-np.asarray(elements, float)[:, 1]) if self.unitary else None
 
 
 def _offset(element: np.ndarray) -> np.ndarray:

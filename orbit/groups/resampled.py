@@ -55,9 +55,9 @@ class Resampled(Group):
     def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
         """``g^-1 u`` for every sample u of the grid: one array for each axis, in samples."""
 
-    def _intensity(self, element: np.ndarray) -> float:
-        """A factor of the values, such as |J_g|^(-1/2), which preserves norms."""
-        return 1.0
+    def _intensities(self, elements: np.ndarray) -> np.ndarray | None:
+        """Factors of the values, shape (r,), such as |J_g|^(-1/2), which preserves norms; None if all are 1."""
+        return None
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         operator, pixels = self._operator(elements, tuple(X.shape[1:])), self._pixels(X)
@@ -83,9 +83,8 @@ class Resampled(Group):
         return pixels_first(X, len(self._grid(tuple(X.shape[1:]))))
 
     def _scaled(self, elements: np.ndarray, moved: Tensor) -> Tensor:
-        intensity = [self._intensity(element) for element in elements]
-        if any(factor != 1 for factor in intensity):
-            moved *= moved.new_tensor(intensity).reshape(-1, *[1] * (moved.ndim - 1))
+        if (factors := self._intensities(elements)) is not None:
+            moved *= moved.new_tensor(factors).reshape(-1, *[1] * (moved.ndim - 1))
         return moved
 
     def _operator(self, elements: np.ndarray, shape: tuple[int, ...]) -> Resampling:

@@ -50,5 +50,5 @@ class Scaling(AdditiveGroup, PlanarMap):
     def _inverse_map(self, element: np.ndarray) -> np.ndarray:
         return with_offset(math.exp(-element) * np.eye(2))
 
-    def _intensity(self, element: np.ndarray) -> float:
-        return math.exp(-element) if self.unitary else 1.0
+    def _intensities(self, elements: np.ndarray) -> np.ndarray | None:
+        return np.exp(-np.asarray(elements, float)) if self.unitary else None
