@@ -30,6 +30,9 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
     if fitted.probabilities is not None:
         job.log_figure("reliability", plots.reliability, data.y_test, fitted.probabilities, learner.classes_)
     _draw_errors(job, data, predicted)
+    if _is_in_plane(data) and (features.operator_valued or not data.columns):
+        points = data.encoder.inverse_transform(data.X_test).to_numpy() if data.columns else data.X_test
+        job.log_figure("field", plots.field, points, data.y_test, predicted, "test points")
     if (curve := learner.selection_curve()) is not None:
         job.log_figure("selection", plots.selection_curve, curve)
 
@@ -42,7 +45,7 @@ def _examples(data: Dataset) -> np.ndarray:
 
 
 def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
-    """The worst predictions: rows of a table with their columns, vectors of a field, other points as they look.
+    """The worst predictions: rows of a table with their columns, other points but those in a plane as they look.
 
     Of points with names, such as atoms, all predictions.
     """
@@ -56,10 +59,13 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
         job.log_figure(
             "errors", figures.error_rows, columns, data.y_test, predicted, data.task, data.targets, data.test_rows
         )
-    elif data.X_test.shape[1:] == data.y_test.shape[1:] == (2,):
-        job.log_figure("field", plots.field, data.X_test, data.y_test, predicted, "test points")
-    else:
+    elif not _is_in_plane(data):
         job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task, job.ink)
+
+
+def _is_in_plane(data: Dataset) -> bool:
+    """Whether points and targets are two numbers each, as places and vectors of a field."""
+    return data.X_test.shape[1:] == data.y_test.shape[1:] == (2,)
 
 
 def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.ndarray) -> str:

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import mlflow
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import SMALL, fitted, folders, mlflow_client, mlflow_runs
 
@@ -90,6 +91,17 @@ class TestOneRun:
     def test_figures_of_a_vector_field(self, run_with_figures):
         folder = run_with_figures.finished(*FIELD, *SMALL, "tracking.enabled=false")
         assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
+
+    def test_a_table_of_places_and_vectors_is_a_field_to_an_operator_valued_kernel(self, run_with_figures, tmp_path):
+        places = np.random.default_rng(0).uniform(-40, 60, (40, 2))
+        wind = pd.DataFrame({"x": places[:, 0], "z": places[:, 1], "u": -places[:, 1], "v": places[:, 0]})
+        wind.to_csv(tmp_path / "wind.csv", index=False)
+        given = "dataset=table", f"dataset.path={tmp_path / 'wind.csv'}", "dataset.target=[u, v]", "group=identity"
+        kernel = "approx=ovk", "kernel=divergence_free", "learner=stein", "tracking.enabled=false"
+        with_structure = run_with_figures.finished(*given, *kernel)
+        assert (with_structure / "figures" / "field.png").is_file()
+        without = run_with_figures.finished(*given, "approx=exact", "learner=ridge", "tracking.enabled=false", "seed=1")
+        assert not (without / "figures" / "field.png").exists()
 
     @pytest.mark.parametrize("target", ["label", "cost_$_per_$"])
     def test_dollar_signs_in_a_table_are_drawn(self, run_with_figures, tmp_path, log_messages, target):
