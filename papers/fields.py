@@ -30,7 +30,7 @@ Changes = dict[str, dict[str, Any]]
 
 @register("runner", "fields")
 @dataclass(eq=False, repr=False)
-class Fields(Runner):
+class FieldErrors(Runner):
     """Error against the number of frequencies, time against the number of points, and pictures of the fields.
 
     ``selection`` chooses settings for every error; times are measured with the settings as given.

@@ -40,7 +40,7 @@ MULTIPLES = 2.0 ** np.arange(-4, 8)
 
 
 @dataclass(frozen=True)
-class Points:
+class LabelledPoints:
     """Points and their targets, which orbits are compared on.
 
     Attributes
@@ -163,7 +163,7 @@ def _mean_kernel(A: Tensor, v: np.ndarray, B: Tensor, w: np.ndarray, lengthscale
 
 def sampled(
     X: Any, y: Any, task: Task | None, clusters: Any, encoder: Encoder | None, most: int, random_state: int
-) -> Points:
+) -> LabelledPoints:
     """At most so many of the points, checked."""
     X, y = check_X_y(X, y, allow_nd=True, multi_output=True, dtype=[np.float32, np.float64])
     task = task or guess_task(y)
@@ -175,7 +175,7 @@ def sampled(
     if len(found) < _FEWEST:
         raise InputError(f"X: expected at least {_FEWEST} different points or clusters, found {len(found)}")
     targets, of_classes = encoded_targets(y, task)
-    return Points(X, targets, of_classes, numbers.reshape(-1), encoder or NoEncoder(), random_state)
+    return LabelledPoints(X, targets, of_classes, numbers.reshape(-1), encoder or NoEncoder(), random_state)
 
 
 def _holm(p: list[float]) -> np.ndarray:

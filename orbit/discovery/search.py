@@ -10,7 +10,7 @@ from typing import Any
 from orbit.core.progress import Progress
 from orbit.data.base import Task
 from orbit.discovery.candidates import candidates, invariant_encoders, n_widths, product_of, scaled
-from orbit.discovery.points import MULTIPLES, Points, sampled
+from orbit.discovery.points import MULTIPLES, LabelledPoints, sampled
 from orbit.discovery.result import Discovery, Trial
 from orbit.encoders import Encoder
 from orbit.groups import Group
@@ -108,7 +108,7 @@ def discover(
     return Discovery(ranked, points.X[:1], points.encoder, is_found)
 
 
-def _refine(trials: list[Trial], points: Points) -> None:
+def _refine(trials: list[Trial], points: LabelledPoints) -> None:
     """Add trials of other widths of the best orbit, one at a time, while the error falls."""
     best = min(trials, key=lambda trial: trial.error)
     if best.orbit.group is None:
@@ -119,7 +119,7 @@ def _refine(trials: list[Trial], points: Points) -> None:
         best = min(trials, key=lambda trial: trial.error)
 
 
-def _multiply(trials: list[Trial], points: Points) -> None:
+def _multiply(trials: list[Trial], points: LabelledPoints) -> None:
     """Add products of the best groups, greedily, as long as the error falls by more than chance."""
     averaged = [trial for trial in trials if trial.orbit.group is not None]
     ranked = sorted(averaged, key=lambda trial: trial.error, reverse=True)

@@ -30,7 +30,7 @@ _MOST, _PAIRS = 48, 500
 
 
 @dataclass(frozen=True)
-class Molecule:
+class BondedMolecule:
     """The atoms of one molecule, their bonds, and the permutations that keep both.
 
     Attributes
@@ -45,7 +45,7 @@ class Molecule:
     permutations: np.ndarray
 
     @classmethod
-    def of(cls, charges: np.ndarray, positions: np.ndarray) -> Molecule | None:
+    def of(cls, charges: np.ndarray, positions: np.ndarray) -> BondedMolecule | None:
         """That of all frames, of charges (n, atoms) and positions (n, atoms, 3); None if it is not one in one order.
 
         There may be places without an atom at the end, with charges of 0. None also where more than 48 permutations
@@ -95,7 +95,7 @@ class Distances:
     molecular dynamics simulations with machine-learned force fields", 2018, for the permutations.
     """
 
-    molecule: Molecule
+    molecule: BondedMolecule
     lengthscale: float
 
     def fit(self, positions: np.ndarray, n_components: int, rng: np.random.Generator) -> Distances:

@@ -16,7 +16,7 @@ from orbit.core.linalg import eigh, pivoted_root
 from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, check_params
 from orbit.core.random import RandomState, generator
-from orbit.learners.distances import Distances, Molecule
+from orbit.learners.distances import BondedMolecule, Distances
 from orbit.representations.environments import Environments
 
 # Numbers of an array that is held at once, frames to which the environments are fitted, and environments of an element
@@ -238,7 +238,7 @@ class ForceField(Estimator):
 
     def _fit_distances(self, charges: np.ndarray, positions: np.ndarray, rng: np.random.Generator) -> None:
         """Set ``distances_``, if all frames are of one molecule."""
-        if (molecule := Molecule.of(charges, positions)) is not None:
+        if (molecule := BondedMolecule.of(charges, positions)) is not None:
             columns = max(1, self.n_components // 3)
             self.distances_ = Distances(molecule, _OF_DISTANCES)
             self.distances_.fit(positions[:, : len(molecule.charges)], columns, rng)

@@ -14,7 +14,7 @@ from orbit.core.errors import InputError, of_section
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine
-from orbit.kernels.skeletons.activations import ReLU, Series
+from orbit.kernels.skeletons.activations import PowerSeries, ReLU
 from orbit.kernels.skeletons.builders import StackLayer, read_layers
 from orbit.learners.epochs import EpochClassifier
 from orbit.learners.targets import indices
@@ -242,7 +242,7 @@ class _Images(nn.Module):
 def _nonlinearity(layer: StackLayer, i: int) -> list[nn.Module]:
     if isinstance(layer.activation, ReLU):
         return [nn.ReLU()]
-    if layer.activation == Series((0.0, 1.0)):
+    if layer.activation == PowerSeries((0.0, 1.0)):
         return []
     raise InputError(f"layers[{i}]: a network has activations relu and identity, found {layer.activation}")
 

@@ -25,7 +25,7 @@ Lines = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """The fits of a label: a row of the table, a line of a curve, or one of its levels.
 
     Attributes
@@ -115,15 +115,15 @@ class TableCurve(Component):
         return settings(self.repeats, f"{self.section}.repeats")
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[CurveLine]:
         points = {
             label: [changes | {self.key: x} for x in self.places] for label, changes in entries(self.series).items()
         }
-        return [Line(label, of_line, self.all_repeats) for label, of_line in points.items()]
+        return [CurveLine(label, of_line, self.all_repeats) for label, of_line in points.items()]
 
     @property
-    def levels(self) -> list[Line]:
-        return [Line(label, [changes], self.all_repeats) for label, changes in entries(self.references).items()]
+    def levels(self) -> list[CurveLine]:
+        return [CurveLine(label, [changes], self.all_repeats) for label, changes in entries(self.references).items()]
 
     def value(self, metrics: Mapping[str, float]) -> float:
         metric = self.metric or ""

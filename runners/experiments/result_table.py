@@ -19,7 +19,7 @@ from orbit.solvers.products import sharing_products
 from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
-from runners.experiments.curves import Line, TableCurve
+from runners.experiments.curves import CurveLine, TableCurve
 from runners.experiments.estimate import Fits, estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
@@ -37,7 +37,7 @@ Fit = Callable[..., dict[str, float]]  # the metrics of a fit, from changes of t
 
 @register("runner", "table")
 @dataclass(eq=False, repr=False)
-class Table(Runner):
+class ResultTable(Runner):
     """Fits every row of a table and every point of its curves, over folds or seeds, and shows published values too.
 
     Parameters
@@ -154,10 +154,10 @@ class Table(Runner):
         cells = itertools.product(entries(self.rows).items(), (entries(self.columns) or {"": {}}).items())
         return {f"{row} {column}".strip(): (row, changes | more) for (row, changes), (column, more) in cells}
 
-    def _rows(self) -> list[Line]:
+    def _rows(self) -> list[CurveLine]:
         """The cells that are chosen, by the label of the row or their own."""
         cells = [(label, changes) for label, (row, changes) in self._all_cells().items() if self._is_chosen(row, label)]
-        return [Line(label, [changes], self._repeats(label)) for label, changes in cells]
+        return [CurveLine(label, [changes], self._repeats(label)) for label, changes in cells]
 
     def _curves(self) -> list[TableCurve]:
         """The curves that are chosen."""
@@ -166,7 +166,7 @@ class Table(Runner):
     def _curve(self, name: str) -> TableCurve:
         return TableCurve.read(name, (self.curves or {})[name], self.metric, self.repeats)
 
-    def _lines(self) -> dict[str, Line]:
+    def _lines(self) -> dict[str, CurveLine]:
         """All rows, and the lines and levels of all curves, that are chosen."""
         rows = {row.label: row for row in self._rows()}
         of_curves = [(curve, line) for curve in self._curves() for line in (*curve.lines, *curve.levels)]
@@ -184,7 +184,7 @@ class Table(Runner):
                 self._record(job, row, results)
         return results
 
-    def _record(self, job: Job, row: Line, results: Results) -> None:
+    def _record(self, job: Job, row: CurveLine, results: Results) -> None:
         """Record a row as far as it is fitted, as metrics, in the table, and as the pages of the papers show it."""
         found, name = results[row.label], f"{row.label}/{self.metric}"
         values, seconds = ([metrics[key] for metrics in found] for key in (self.metric, "time/total_s"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from ase.build import molecule
 
-from orbit.learners.distances import Distances, Molecule
+from orbit.learners.distances import BondedMolecule, Distances
 
 
 def frames(name: str, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -16,12 +16,12 @@ def frames(name: str, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def fitted() -> Distances:
     charges, R = frames("CH3OH", 12)
-    return Distances(Molecule.of(charges, R), 3.0).fit(R, 60, np.random.default_rng(0))
+    return Distances(BondedMolecule.of(charges, R), 3.0).fit(R, 60, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("name", "order"), [("C6H6", 12), ("CH3CH2OH", 12), ("H2O", 2), ("CH4", 24), ("CH3OH", 6)])
 def test_permutations_keep_elements_and_bonds(name, order):
-    found = Molecule.of(*frames(name, 5))
+    found = BondedMolecule.of(*frames(name, 5))
     assert len(found.permutations) == len({*map(tuple, found.permutations)}) == order
     charges, R = frames(name, 1, 1)
     r = np.linalg.norm(R[0][:, None] - R[0], axis=2)
@@ -34,8 +34,8 @@ def test_permutations_keep_elements_and_bonds(name, order):
 
 def test_frames_of_several_molecules_or_too_symmetric_ones_have_none():
     one, two = frames("H2O", 2), frames("NH3", 2)
-    assert Molecule.of(np.concatenate([np.pad(one[0], ((0, 0), (0, 1))), two[0]]), np.zeros((4, 4, 3))) is None
-    assert Molecule.of(*frames("isobutane", 3)) is None  # 6 orders of the methyl groups times 6^3
+    assert BondedMolecule.of(np.concatenate([np.pad(one[0], ((0, 0), (0, 1))), two[0]]), np.zeros((4, 4, 3))) is None
+    assert BondedMolecule.of(*frames("isobutane", 3)) is None  # 6 orders of the methyl groups times 6^3
 
 
 def test_derivatives_by_central_differences(fitted):
@@ -72,7 +72,7 @@ def test_motions_and_permutations_of_the_molecule_change_nothing(fitted):
 def test_functions_are_orthonormal_derivatives_of_the_plain_kernel():
     """Their inner products by the kernel itself, with central differences in place of both derivatives."""
     charges, R = frames("CH3OH", 4)
-    fitted = Distances(Molecule.of(charges, R), 3.0).fit(R, 12, np.random.default_rng(0))
+    fitted = Distances(BondedMolecule.of(charges, R), 3.0).fit(R, 12, np.random.default_rng(0))
     assert len(fitted) == 12
     i, j = np.triu_indices(6, 1)
     place = np.zeros((6, 6), int)
@@ -97,7 +97,7 @@ def test_functions_are_orthonormal_derivatives_of_the_plain_kernel():
 
 def test_frames_in_another_order_are_recognised():
     charges, R = frames("CH3OH", 6)
-    found, order = Molecule.of(charges, R), [1, 0, 5, 3, 2, 4]
+    found, order = BondedMolecule.of(charges, R), [1, 0, 5, 3, 2, 4]
     assert (found.orders(charges, R) == np.arange(6)).all()
     places = found.orders(charges[:, order], R[:, order])
     np.testing.assert_array_equal(np.take_along_axis(charges[:, order], places, 1), charges)

@@ -14,7 +14,7 @@ from runners.config.defaults import fill_defaults
 from runners.config.info import describe_topic, requested
 from runners.config.plan import plan
 from runners.config.schema import KINDS, PLUGINS, config_parameters
-from runners.experiments.result_table import Table
+from runners.experiments.result_table import ResultTable
 
 COMPONENTS = [(kind, name) for kind in KINDS for name in orbit.available(kind)]
 
@@ -153,7 +153,7 @@ def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
         monkeypatch.setattr(orbit.get("dataset", loader), "check_files", lambda self: None)
     made = plan(composed(f"experiment={name}", f"size={size}", "dataset.root=elsewhere"))
     runner = made.component("runner")
-    if isinstance(runner, Table):
+    if isinstance(runner, ResultTable):
         assert runner.plans(made)
 
 

@@ -13,7 +13,7 @@ from orbit import FeatureMap, InputError, Nystrom
 from orbit.core.progress import Progress
 from runners.experiments.checkpoint import read_checkpoint, write_checkpoint
 from runners.experiments.fitting import fit_and_score
-from runners.experiments.result_table import Table
+from runners.experiments.result_table import ResultTable
 from runners.job import stores
 from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker
@@ -135,7 +135,7 @@ class TestTable:
 )
 def test_labels_of_rows_are_names_of_metrics(labels, message):
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-        Table(rows=dict.fromkeys(labels)).check()
+        ResultTable(rows=dict.fromkeys(labels)).check()
 
 
 @pytest.mark.parametrize("name", ["a?b", "e%20f"])

@@ -98,10 +98,10 @@ class ReLU(Activation):
 
 
 @dataclass(frozen=True)
-class Series(Activation):
+class PowerSeries(Activation):
     """A polynomial with coefficients a_0, a_1, ... >= 0 that sum to one.
 
-    >>> Series((0.5, 0.0, 0.5)).mean_degree
+    >>> PowerSeries((0.5, 0.0, 0.5)).mean_degree
     1.0
     """
 
@@ -135,7 +135,7 @@ class Series(Activation):
         return float(np.arange(len(self.coefficients)) @ np.array(self.coefficients))
 
 
-def power(degree: Any = 2) -> Series:
+def power(degree: Any = 2) -> PowerSeries:
     """((1 + rho) / 2)^degree.
 
     >>> power(2).coefficients
@@ -143,13 +143,13 @@ def power(degree: Any = 2) -> Series:
     """
     if not isinstance(degree, int) or isinstance(degree, bool) or degree < 1:
         raise InputError(f"activation: degree: expected an integer >= 1, found {degree!r}")
-    return Series(tuple(math.comb(degree, l) / 2**degree for l in range(degree + 1)))  # noqa: E741
+    return PowerSeries(tuple(math.comb(degree, l) / 2**degree for l in range(degree + 1)))  # noqa: E741
 
 
 _NAMED: dict[str, tuple[Callable[..., Activation], tuple[str, ...]]] = {
     "exp": (Exp, ("c",)),
     "relu": (ReLU, ()),
-    "identity": (lambda: Series((0.0, 1.0)), ()),
+    "identity": (lambda: PowerSeries((0.0, 1.0)), ()),
     "polynomial": (power, ("degree",)),
 }
 
@@ -172,7 +172,7 @@ def make_activation(choice: Any) -> Activation:
     Exp(c=2)
     """
     if isinstance(choice, (list, tuple)):
-        return Series(tuple(choice))
+        return PowerSeries(tuple(choice))
     params = dict(choice) if isinstance(choice, Mapping) else {"name": choice}
     name = params.pop("name", None)
     if not isinstance(name, str) or name not in _NAMED:
