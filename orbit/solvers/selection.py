@@ -12,7 +12,7 @@ import numpy as np
 from orbit.core.errors import InputError
 from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES, is_large
 from orbit.solvers.least_squares import ABOVE_ROUNDING, LeastSquares
-from orbit.solvers.moments import FLOAT32_ERROR
+from orbit.solvers.moments import EPS, FLOAT32_ERROR
 from orbit.solvers.repeats import Repeats
 
 # The default values of lambda: from near interpolation, the limit of float64 with features of norm one, to predicting
@@ -60,12 +60,14 @@ def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
     if repeats is None:
         return lambda regularization: gcv(problem.n, *problem.errors_and_freedom(regularization))
     within = problem.operator.powers(repeats.within)
+    # outputs without power, as targets of low rank have in the basis of their covariance, are rounding errors
+    repeated = within > EPS * within.sum()
 
     def score(regularization: float) -> float:
         errors, freedom = problem.errors_and_freedom(regularization, repeats.distinct)
         left = errors - within
         # residuals have a relative error of rounding * scale / lambda, and most of them are deviations within groups
-        if (left <= ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * within).any():
+        if (left <= ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * within)[repeated].any():
             return -np.inf
         return gcv(repeats.distinct, np.maximum(left, problem.hidden), freedom)
 

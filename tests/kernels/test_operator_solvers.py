@@ -183,6 +183,23 @@ class TestSolvers:
         np.testing.assert_allclose(batches.finalize().path_scores_, found, rtol=1e-6)
 
 
+@pytest.mark.parametrize("n", [25, 80], ids=["fewer rows than features", "more"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_outputs_without_power_do_not_decide_on_lambda(rng, n, copies):
+    X = np.repeat(rng.uniform(-1, 1, (n, 2)), copies, axis=0)
+    noise = 0.01 * rng.standard_normal(len(X)) * (copies - 1)
+    one = np.sin(X[:, 0] + X[:, 1]) + noise
+    direction, path = rng.standard_normal(6), np.logspace(-8, 1, 10)
+    targets = np.outer(one, direction / np.linalg.norm(direction)), one[:, None]
+    kernel = Decomposable(lengthscale=0.8, output="covariance")
+    psi = fitted_map(kernel, X).transform(X)
+    scales = [structure_of(psi).operator(Y).scales.max() for Y in targets]  # lambda counts relative to them
+    found, alone = (SteinRegressor(list(path * s)).fit(psi, Y) for Y, s in zip(targets, scales, strict=True))
+    assert np.isfinite(alone.path_scores_[path > 1e-5]).all()
+    np.testing.assert_allclose(found.path_scores_[path > 1e-5], alone.path_scores_[path > 1e-5], rtol=1e-5)
+    assert found.regularization_ / scales[0] == pytest.approx(alone.regularization_ / scales[1])
+
+
 def held_out_parts(n, path):
     """Learners that choose from a path, and the parts of n points that they hold out."""
     return [
