@@ -8,6 +8,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.errors import of_part
+from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState, spawn
 from orbit.encoders.base import Encoder
 from orbit.registry import build_sections, register
@@ -18,23 +19,25 @@ _NORM_POINTS = 500
 
 @register("encoder", "union")
 class UnionEncoder(Encoder):
-    """E(x) = (E_1(x) / c_1, ..., E_k(x) / c_k) / sqrt(k), the vectors of k encoders side by side.
+    """E(x) = (sqrt(w_1) E_1(x) / c_1, ..., sqrt(w_k) E_k(x) / c_k), the vectors of k encoders side by side.
 
-    c_i is the root mean square norm of E_i over the sample, so that all parts count the same:
-    |E(x) - E(z)|^2 is the mean of the squared distances |E_i(x) - E_i(z)|^2 / c_i^2, and a Gaussian
-    kernel of E the geometric mean of those of its parts. Parts that are equal have landmarks of their own,
+    c_i is the root mean square norm of E_i over the sample, and the w_i sum to one, so that
+    |E(x) - E(z)|^2 is the weighted mean of the squared distances |E_i(x) - E_i(z)|^2 / c_i^2, and a Gaussian
+    kernel of E the weighted geometric mean of those of its parts. Parts that are equal have landmarks of their own,
     from seeds of their own.
 
     Parameters
     ----------
     parts : list of sections
         One section for each part: the name of an encoder and its parameters. In Python, a part may also be an encoder.
+    weights : list of float > 0, or None
+        The weights w_i, up to a factor; None is equal ones.
 
     Attributes
     ----------
     encoders_ : list of Encoder
     scales_ : array, shape (k,)
-        1 / (c_i sqrt(k)).
+        sqrt(w_i) / c_i.
 
     Examples
     --------
@@ -49,8 +52,10 @@ class UnionEncoder(Encoder):
     def __init__(
         self,
         parts: list[dict[str, Any] | Encoder] = [{"name": "patches"}, {"name": "gradients"}],  # noqa: B006  never changed
+        weights: list[PositiveFloat] | None = None,
     ) -> None:
         self.parts = parts
+        self.weights = weights
 
     def _built(self) -> list[Encoder]:
         return build_sections("encoder", "parts", self.parts)
@@ -60,6 +65,8 @@ class UnionEncoder(Encoder):
         super().check()
         if not self.parts:
             raise self.wrong("parts", "at least one section {name: ...}")
+        if self.weights is not None and len(self.weights) != len(self.parts):
+            raise self.wrong("weights", f"one number for each of the {len(self.parts)} parts")
         for i, part in enumerate(self._built()):
             with of_part(self.section, f"parts[{i}]"):
                 part.check()
@@ -82,7 +89,8 @@ class UnionEncoder(Encoder):
         sample = torch.from_numpy(np.array(X[:_NORM_POINTS]))
         squares = [float(part.encode(sample).double().square().sum(1).mean()) for part in self.encoders_]
         least = torch.finfo(sample.dtype).tiny  # of a part that is zero everywhere
-        self.scales_ = 1 / np.sqrt(np.maximum(squares, least) * len(squares))
+        weights = np.ones(len(squares)) if self.weights is None else np.array(self.weights)
+        self.scales_ = np.sqrt(weights / weights.sum() / np.maximum(squares, least))
 
     def _encode(self, points: Tensor) -> Tensor:
         parts = zip(self.encoders_, self.scales_.tolist(), strict=True)

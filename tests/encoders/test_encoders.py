@@ -331,15 +331,16 @@ class TestUnion(EncoderContract):
     component, params = UnionEncoder, {"parts": [{"name": "pca", "n_components": 3}, {"name": "none"}]}
 
 
-def test_a_union_has_the_mean_squared_distance_of_its_scaled_parts(rng):
+@pytest.mark.parametrize(("weights", "shares"), [(None, [1 / 3] * 3), ([4.0, 3.0, 1.0], [1 / 2, 3 / 8, 1 / 8])])
+def test_a_union_has_the_mean_squared_distance_of_its_scaled_parts(rng, weights, shares):
     X = rng.random((40, 12, 12))
     parts = [Gradients(), {"name": "patches", "size": 3, "n_components": 8}, NoEncoder()]
-    vectors = encoded(UnionEncoder(parts).fit(X, 0), X)
-    one = UnionEncoder(parts).fit(X, 0)
+    vectors = encoded(UnionEncoder(parts, weights).fit(X, 0), X)
+    one = UnionEncoder(parts, weights).fit(X, 0)
     distances = 0.0
-    for part in one.encoders_:
+    for part, share in zip(one.encoders_, shares, strict=True):
         of_part = encoded(part, X)
-        distances += pdist(of_part, "sqeuclidean") / np.square(of_part).sum(1).mean() / 3
+        distances += share * pdist(of_part, "sqeuclidean") / np.square(of_part).sum(1).mean()
     np.testing.assert_allclose(pdist(vectors, "sqeuclidean"), distances, rtol=1e-6)
     equal = UnionEncoder([{"name": "patches"}] * 2).fit(X, 0).encoders_
     assert not np.array_equal(equal[0].layers_[0].templates_, equal[1].layers_[0].templates_)
@@ -357,6 +358,11 @@ def test_a_union_has_the_mean_squared_distance_of_its_scaled_parts(rng):
 def test_wrong_parts_are_refused_by_their_place(parts, message):
     with pytest.raises(InputError, match=message):
         UnionEncoder(parts).fit(np.zeros((3, 12, 12)))
+
+
+def test_a_union_has_a_weight_for_each_part():
+    with pytest.raises(InputError, match=r"^encoder.weights: expected one number for each of the 2 parts"):
+        UnionEncoder([{"name": "none"}, {"name": "pca"}], [1.0]).fit(np.zeros((3, 12, 12)))
 
 
 class TestUpperTriangle(EncoderContract):
