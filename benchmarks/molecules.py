@@ -1,8 +1,10 @@
-"""``many_body`` beside representations of other packages on QM7: mean absolute error and processor seconds.
+"""``many_body`` beside representations of other packages on QM7: errors in kcal/mol and processor seconds.
 
-    python -m benchmarks.molecules FOLDER/qm7/qm7.mat [--sizes 100 300 1000] [--draws 5] [--test 1000]
+    python -m benchmarks.molecules FOLDER/qm7/qm7.mat [--sizes 100 300 1000] [--draws 5] [--first 0] [--test 1000]
+        [--others SOAP MBTR SLATM FCHL19]
 
-Prints Markdown. SOAP and MBTR are those of dscribe, SLATM and FCHL19 those of qmllib, each if it is installed. Training
+Prints Markdown. SOAP and MBTR are those of dscribe (2.1 needs ``ase<3.26``), SLATM and FCHL19 those of qmllib, each if
+it is installed. Training
 molecules are drawn from the four folds that are not the first, test molecules from the first. The others have exact
 kernels (of FCHL19, the local one), an intercept for each element by least squares, and a lengthscale and regularisation
 of the smallest leave-one-out error; of SOAP, MBTR and SLATM also the better of a Gaussian and a Laplacian kernel.
@@ -27,30 +29,30 @@ from orbit.representations import ManyBody
 
 MULTIPLES, LAMBDAS = 2.0 ** np.arange(-2, 8), 10.0 ** np.arange(-12, 0)
 
-#: Kernel matrices of all molecules for one representation, (n, n) each.
-Kernels = Callable[[list[np.ndarray], list[np.ndarray]], list[np.ndarray]]
+#: Kernel matrices of all molecules against the first n for one representation, (all, n) each.
+Kernels = Callable[[list[np.ndarray], list[np.ndarray], int], list[np.ndarray]]
 
 
-def of_vectors(X: np.ndarray) -> list[np.ndarray]:
+def of_vectors(X: np.ndarray, n: int) -> list[np.ndarray]:
     """Gaussian and Laplacian kernels of vectors, for multiples of the median distance."""
     kernels = []
     for metric, power in (("euclidean", 2), ("cityblock", 1)):
-        D = cdist(X, X, metric)
-        D /= np.median(D)
+        D = cdist(X, X[:n], metric)
+        D /= np.median(D[:n])
         kernels += [np.exp(-((D / m) ** power) / power) for m in MULTIPLES]
     return kernels
 
 
-def soap(Z: list[np.ndarray], R: list[np.ndarray]) -> list[np.ndarray]:
+def soap(Z: list[np.ndarray], R: list[np.ndarray], n: int) -> list[np.ndarray]:
     from ase import Atoms
     from dscribe.descriptors import SOAP
 
     atoms = [Atoms(z, r) for z, r in zip(Z, R, strict=True)]
     describe = SOAP(species=elements(Z), r_cut=5.0, n_max=8, l_max=6, sigma=0.3, average="off")
-    return of_vectors(np.stack([describe.create(each).sum(0) for each in atoms]))
+    return of_vectors(np.stack([describe.create(each).sum(0) for each in atoms]), n)
 
 
-def mbtr(Z: list[np.ndarray], R: list[np.ndarray]) -> list[np.ndarray]:
+def mbtr(Z: list[np.ndarray], R: list[np.ndarray], n: int) -> list[np.ndarray]:
     from ase import Atoms
     from dscribe.descriptors import MBTR
 
@@ -69,23 +71,24 @@ def mbtr(Z: list[np.ndarray], R: list[np.ndarray]) -> list[np.ndarray]:
         )
         columns = np.stack([describe.create(Atoms(z, r)) for z, r in zip(Z, R, strict=True)])
         X.append(columns / np.sqrt((columns**2).sum(1).mean()))
-    return of_vectors(np.hstack(X))
+    return of_vectors(np.hstack(X), n)
 
 
-def slatm(Z: list[np.ndarray], R: list[np.ndarray]) -> list[np.ndarray]:
+def slatm(Z: list[np.ndarray], R: list[np.ndarray], n: int) -> list[np.ndarray]:
     from qmllib.representations import generate_slatm, get_slatm_mbtypes
 
     types = get_slatm_mbtypes(Z)
-    return of_vectors(np.stack([generate_slatm(z, r, types) for z, r in zip(Z, R, strict=True)]))
+    return of_vectors(np.stack([generate_slatm(z, r, types) for z, r in zip(Z, R, strict=True)]), n)
 
 
-def fchl19(Z: list[np.ndarray], R: list[np.ndarray]) -> list[np.ndarray]:
-    from qmllib.kernels import get_local_symmetric_kernels
+def fchl19(Z: list[np.ndarray], R: list[np.ndarray], n: int) -> list[np.ndarray]:
+    from qmllib.kernels import get_local_kernels
     from qmllib.representations import generate_fchl19
 
     pad = max(map(len, Z))
     X = np.stack([generate_fchl19(z, r, elements(Z), pad=pad) for z, r in zip(Z, R, strict=True)])
-    return list(get_local_symmetric_kernels(X, [list(z) for z in Z], [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]))
+    charges = [list(z) for z in Z]
+    return list(get_local_kernels(X[:n], X, charges[:n], charges, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]))
 
 
 OTHERS: dict[str, tuple[str, Kernels]] = {
@@ -114,14 +117,14 @@ def left_out_best(kernels: list[np.ndarray], counts: np.ndarray, y: np.ndarray, 
     base = counts @ slopes
     best: tuple[float, Any] = (np.inf, None)
     for K in kernels:
-        values, Q = np.linalg.eigh(K[:n, :n] / np.trace(K[:n, :n]) * n)
+        values, Q = np.linalg.eigh(K[:n] / np.trace(K[:n]) * n)
         values = np.maximum(values, 0)
         right = Q.T @ (y[:n] - base[:n])
         for each in LAMBDAS:
             dual = Q @ (right / (values + each))
             error = np.square(dual / (np.square(Q) @ (1 / (values + each)))).mean()
             if error < best[0]:
-                best = error, K[n:, :n] / np.trace(K[:n, :n]) * n @ dual
+                best = error, K[n:] / np.trace(K[:n]) * n @ dual
     return base[n:] + best[1]
 
 
@@ -139,7 +142,9 @@ def main() -> None:
     parser.add_argument("file")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000])
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first draw")
     parser.add_argument("--test", type=int, default=1000)
+    parser.add_argument("--others", nargs="*", default=[*OTHERS], choices=OTHERS)
     args = parser.parse_args()
     content = io.loadmat(args.file)
     has = content["Z"] > 0
@@ -147,27 +152,31 @@ def main() -> None:
     R = [r[k].astype(float) * BOHR for r, k in zip(content["R"], has, strict=True)]
     y, folds = content["T"][0].astype(float), content["P"].astype(int)
     kinds = elements(Z)
-    print("| training molecules | | mean absolute error, kcal/mol | processor seconds |\n|---:|---|---:|---:|")
+    others = [name for name in args.others if is_installed(OTHERS[name][0])]
+    print("| molecules | | mae | rmse | processor seconds |\n|---:|---|---:|---:|---:|")
     for n in args.sizes:
-        found: dict[str, list[tuple[float, float]]] = {}
-        for draw in range(args.draws):
+        found: dict[str, list[tuple[float, float, float]]] = {}
+        for draw in range(args.first, args.first + args.draws):
             rng = np.random.default_rng(draw)
             chosen = np.concatenate(
                 [rng.choice(folds[1:].ravel(), n, replace=False), rng.choice(folds[0], args.test, replace=False)]
             )
             z, r, values = [Z[i] for i in chosen], [R[i] for i in chosen], y[chosen]
             counts = np.stack([[np.sum(one == kind) for kind in kinds] for one in z]).astype(float)
-            for name in ("many_body", *(name for name, (package, _) in OTHERS.items() if is_installed(package))):
+            for name in ("many_body", *others):
                 start = time.process_time()
                 if name == "many_body":
                     predicted = many_body(z, r, values, n)
                 else:
-                    predicted = left_out_best(OTHERS[name][1](z, r), counts, values, n)
-                error = float(np.abs(predicted - values[n:]).mean())
-                found.setdefault(name, []).append((error, time.process_time() - start))
+                    predicted = left_out_best(OTHERS[name][1](z, r, n), counts, values, n)
+                seconds = time.process_time() - start
+                errors = predicted - values[n:]
+                scores = float(np.abs(errors).mean()), float(np.sqrt(np.square(errors).mean()))
+                found.setdefault(name, []).append((*scores, seconds))
         for name, results in found.items():
-            errors, seconds = np.array(results).T
-            print(f"| {n} | {name} | {errors.mean():.2f} ± {errors.std():.2f} | {seconds.mean():.1f} |", flush=True)
+            (mae, rmse, seconds), (mae_std, rmse_std, _) = np.mean(results, 0), np.std(results, 0)
+            cells = f"{mae:.2f} ± {mae_std:.2f} | {rmse:.2f} ± {rmse_std:.2f} | {seconds:.1f}"
+            print(f"| {n} | {name} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

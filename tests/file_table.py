@@ -161,6 +161,14 @@ def molecules(**how: Any) -> Write:
     return write
 
 
+def md17(path: Path) -> None:
+    from ase.build import molecule
+
+    water = molecule("H2O")
+    R = water.positions + 0.02 * np.random.default_rng(0).standard_normal((8, 3, 3))
+    np.savez(path, z=water.numbers, R=R, E=np.arange(8.0)[:, None] / 3, F=np.zeros((8, 3, 3)), theory=np.array("PBE"))
+
+
 def database(path: Path) -> None:
     import ase.db
     from ase.build import molecule
@@ -434,6 +442,7 @@ FILES = [
     molecule_file("SDF, cut", "all.sdf", text("\n\n\n 99 99"), error="is not an entry of an SDF file that RDKit reads"),
     molecule_file("database of ASE", "all.db", database),
     molecule_file("trajectory of ASE", "all.traj", molecules(), settings={"target": "energy"}),
+    molecule_file(".npz of MD17", "all.npz", md17, 3, settings={"target": "energy"}),
     molecule_file("SMILES", "all.csv", text(SMILES)),
     molecule_file("SMILES, not one", "all.csv", text("smiles,heat\nC(C,1\n"), error="is no SMILES that RDKit reads"),
     File("table", "CSV", "all.csv", named("all.csv", text(CSV)), (2,), 0, 3.5, settings={"target": "kind"}),

@@ -262,6 +262,8 @@ class Loader(Component):
         Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
     ink : bool
         Whether large values of images are drawn dark, as those of digits written in ink, and spectrograms.
+    molecules : bool
+        Whether points are Coulomb matrices in atomic units, which figures draw as molecules.
     reads : tuple of str
         What its ``path`` leads to: endings of files, or ``folder``; empty if it has none, or several kinds.
     x_key : str
@@ -283,6 +285,7 @@ class Loader(Component):
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
     ink: ClassVar[bool] = False
+    molecules: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ()
     x_key = "X"
     reading: ClassVar[tuple[str, ...]] = ()

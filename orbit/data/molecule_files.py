@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from orbit.core.errors import DataFileError
-from orbit.data.files import read_each
+from orbit.core.errors import DataFileError, shortened
+from orbit.data.files import read_arrays, read_each
 from orbit.representations.molecules import SYMBOLS
 
 _SDF, _XYZ = (".sdf", ".sd", ".mol"), (".xyz", ".extxyz")
@@ -19,6 +19,11 @@ SUFFIXES = (*_XYZ, *_SDF, ".db", ".json", ".cif", ".pdb", ".traj", ".vasp")
 
 # The comment line of QM9 (Ramakrishnan et al. 2014, table 2), after "gdb"; energies in hartree, lengths in bohr.
 _QM9 = ["index", "A", "B", "C", "mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "U0", "U", "H", "G", "Cv"]
+
+# Arrays of the .npz files of MD17, sGDML and rMD17: charges, shape (atoms,) or (frames, atoms), positions in angstrom,
+# and other names of what is energy and forces here.
+_CHARGES, _POSITIONS = ("nuclear_charges", "z"), ("coords", "R")
+_RENAMED = {"energies": "energy", "E": "energy", "F": "forces"}
 
 # Distance of neighbours across the boundary of a cell, in angstrom.
 _FARTHEST = 6.0
@@ -90,6 +95,8 @@ def of_smiles(smiles: str, where: str, row: int) -> Molecule:
 
 def _reader(file: Path, form: str | None, skip: bool) -> Iterator[Molecule]:
     suffix = file.suffix.lower()
+    if suffix == ".npz":
+        return _of_arrays(read_arrays(file, ""), str(file.absolute()))
     if form is None and suffix in _SDF:
         return _by_rdkit(file, skip)
     if form is None and suffix == ".db":
@@ -159,6 +166,38 @@ def _of_qm9(lines: Sequence[str]) -> Iterator[Molecule]:
         charges = np.array([SYMBOLS.index(atom[0]) + 1 for atom in atoms])
         yield Molecule(charges, np.array([atom[1:4] for atom in atoms], float).reshape(n, 3), values)
         start += n + 5
+
+
+def is_frames(file: Path) -> bool:
+    """Whether an .npz file has charges and positions of frames, as those of MD17."""
+    with np.load(file, allow_pickle=False) as found:
+        return all(any(name in found for name in names) for names in (_CHARGES, _POSITIONS))
+
+
+def _of_arrays(arrays: dict[str, np.ndarray], where: str) -> Iterator[Molecule]:
+    """Frames with their energies and forces, and all other arrays that have a value for each."""
+    found = [next((arrays.pop(name) for name in names if name in arrays), None) for names in (_CHARGES, _POSITIONS)]
+    for one, names in zip(found, (_CHARGES, _POSITIONS), strict=True):
+        if one is None:
+            has = shortened(", ".join(arrays)) or "none"
+            raise DataFileError(f"{where}: expected an array {' or '.join(names)}, found {has}")
+    charges, positions = (np.asarray(one) for one in found)
+    n = len(positions)
+    if (
+        positions.ndim != 3
+        or positions.shape[2] != 3
+        or charges.shape not in (positions.shape[1:2], positions.shape[:2])
+    ):
+        raise DataFileError(
+            f"{where}: expected positions of shape (frames, atoms, 3) and charges of shape (atoms,) or (frames, "
+            f"atoms), found {positions.shape} and {charges.shape}"
+        )
+    values = {_RENAMED.get(name, name): each for name, each in arrays.items() if each.shape[:1] == (n,)}
+    values = {name: each[:, 0] if each.shape == (n, 1) else each for name, each in values.items()}
+    for i, z in enumerate(np.broadcast_to(charges, positions.shape[:2]).astype(int)):
+        is_atom, own = z > 0, {name: each[i] for name, each in values.items()}
+        own |= {name: each[is_atom] for name, each in own.items() if np.shape(each)[:1] == z.shape}
+        yield Molecule(z[is_atom], positions[i, is_atom].astype(np.float64), own)
 
 
 def _by_rdkit(file: Path, skip: bool) -> Iterator[Molecule]:

@@ -16,14 +16,13 @@ from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.files import existing, read_each
-from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, of_smiles, read_molecules
+from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, is_frames, of_smiles, read_molecules
 from orbit.data.molecule_values import Atoms, ReadMolecules, forces_of, padded, values_of_atoms
 from orbit.data.splits import TRAIN, folders_of_parts, given_parts
 from orbit.registry import register
-from orbit.representations.molecules import SYMBOLS, check_unit
+from orbit.representations.molecules import ANGSTROM, SYMBOLS, check_unit
 
-BOHR = 0.529177210903  # angstrom
-_ANGSTROM = {"angstrom": 1.0, "bohr": BOHR}
+BOHR = ANGSTROM["bohr"]
 if TYPE_CHECKING:  # pandas is imported when a table is read
     import pandas as pd
 
@@ -106,9 +105,11 @@ class Molecules(OwnData):
     Parameters
     ----------
     path : str or None
-        A file with one or more molecules (.extxyz, .xyz, .sdf, .db ...), a folder of such files, perhaps in folders
-        ``train`` and ``test`` (and ``val``), spelled as those of ``dataset=images``, or a CSV file with a column of
-        paths, which start from its folder, or of SMILES. Required.
+        A file with one or more molecules (.extxyz, .xyz, .sdf, .db ..., or an .npz like those of MD17, with arrays
+        ``z`` or ``nuclear_charges``, ``R`` or ``coords``, ``E`` or ``energies``, ``F`` or ``forces``, the last two read
+        as ``energy`` and ``forces``), a folder of such files but .npz, perhaps in folders ``train`` and ``test`` (and
+        ``val``), spelled as those of ``dataset=images``, or a CSV file with a column of paths, which start from its
+        folder, or of SMILES. Required.
     target : str or list of str
         What to predict, by its name in the file: a key of the comment line of an extended XYZ file, ``energy`` of a
         calculation, a key of a database, a field of an SDF file; or a column of the CSV file. Several make a
@@ -145,6 +146,7 @@ class Molecules(OwnData):
     default_group = {"name": "identity"}
     ignored_keys = {}
     any_size: ClassVar[bool] = True
+    molecules: ClassVar[bool] = True
 
     path: str | None = None
     target: str | list[str] = "energy"
@@ -261,7 +263,7 @@ class Molecules(OwnData):
             raise InputError(f"dataset.path: {path.name}: {_PERIODIC.format(count=periodic, of=len(read.molecules))}")
         size, n = read.size, len(read.molecules)
         check_fits("dataset.path", f"{n:,} frames of {size:,} atoms", 56 * n * size)
-        length, unit_of_forces = _ANGSTROM[self.unit], _ANGSTROM[per or self.unit]
+        length, unit_of_forces = ANGSTROM[self.unit], ANGSTROM[per or self.unit]
         X = np.stack([padded(np.column_stack([one.charges, length * one.positions]), size) for one in read.molecules])
         everything = np.arange(n)
         if forces is None:
@@ -308,7 +310,8 @@ class Molecules(OwnData):
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())
-        if place.suffix.lower() in (".npz", ".npy"):
+        suffix = place.suffix.lower()
+        if suffix == ".npy" or (suffix == ".npz" and not (place.is_file() and is_frames(place))):
             return super()._read_points(path, form)
         read = self._read(place, [])
         size = max(form["shape"][0], read.size)
@@ -331,7 +334,7 @@ class Molecules(OwnData):
         """Charges and positions in angstrom of the molecules of atoms, each atom first, shape (n, size, 4)."""
         n = len(atoms.atom)
         check_fits("dataset.path", f"the {size:,} neighbours of {n:,} atoms", 32 * n * size)
-        X, length = np.zeros((n, size, 4)), _ANGSTROM[self.unit]
+        X, length = np.zeros((n, size, 4)), ANGSTROM[self.unit]
         for row, i, a in zip(X, atoms.molecule, atoms.atom, strict=True):
             one = read.molecules[i]
             order = np.concatenate([[a], np.delete(np.arange(len(one)), a)])
@@ -423,7 +426,7 @@ class Molecules(OwnData):
         check_fits("dataset.path", f"{len(molecules):,} molecules of {size:,} atoms", 8 * len(molecules) * size**2)
         X = np.zeros((len(molecules), size, size))
         for row, one in zip(X, molecules, strict=True):
-            n, positions = len(one), one.positions / (BOHR / _ANGSTROM[self.unit])
+            n, positions = len(one), one.positions / (BOHR / ANGSTROM[self.unit])
             row[:n, :n] = coulomb_matrices(one.charges[None], positions[None])[0]
         return X
 

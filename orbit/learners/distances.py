@@ -190,14 +190,23 @@ def _distances(positions: np.ndarray) -> np.ndarray:
     return np.linalg.norm(positions[:, :, None] - positions[:, None], axis=3)
 
 
+def bonds(charges: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """Bonded pairs of atoms, shape (m, 2), of charges, shape (atoms,), and distances in angstrom, (atoms, atoms).
+
+    >>> bonds(np.array([8, 1, 1]), np.array([[0, 0.96, 0.96], [0.96, 0, 1.52], [0.96, 1.52, 0]]))
+    array([[0, 1],
+           [0, 2]])
+    """
+    radii = _RADII[np.minimum(charges, len(_RADII) - 1)]
+    return np.argwhere(np.triu(r < _BONDED * (radii[:, None] + radii), 1))
+
+
 def _graph(charges: np.ndarray, r: np.ndarray) -> networkx.Graph:
     import networkx
 
-    radii = _RADII[charges]
-    bonded = np.triu(r < _BONDED * (radii[:, None] + radii), 1)
     graph = networkx.Graph()
     graph.add_nodes_from((i, {"z": int(z)}) for i, z in enumerate(charges))
-    graph.add_edges_from(np.argwhere(bonded).tolist())
+    graph.add_edges_from(bonds(charges, r).tolist())
     return graph
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+#: Draws a sample, and the one that sets its ranges, into axes of its own.
+Draw = Callable[["Axes", np.ndarray, np.ndarray], None]
 
 MARKERS = "osv^D<>"
 
@@ -133,11 +136,13 @@ def _is_volume(shape: Sequence[int]) -> bool:
     return len(shape) > 2 and grid_axes(tuple(shape)) == 3
 
 
-def draw_samples(ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: float = 8, cloud: bool = False) -> None:
-    """Draw samples in rows, in the place of ``ax``.
+def draw_samples(
+    ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: float = 8, draw: Draw | None = None
+) -> None:
+    """Draw samples in rows, in the place of ``ax``, by ``draw`` or, if it is None, as images or signals.
 
-    Images share these axes, because axes for each would take most of the time of a figure. Signals, and points of
-    ``cloud``, have axes of their own within them.
+    Images share these axes, because axes for each would take most of the time of a figure. Others have axes of their
+    own within them.
     """
     rows = [samples[i : i + n_columns] for i in range(0, len(samples), n_columns)]
     above = np.array([_most_lines(each.above for each in row) for row in rows])
@@ -148,7 +153,7 @@ def draw_samples(ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: 
     for place, sample in enumerate(samples):
         row, column = divmod(place, n_columns)
         top = float(tops[row]) - above[row]
-        _draw_sample(ax, sample, (column + _GAP, top - 1 + _GAP, 1 - 2 * _GAP), cloud)
+        _draw_sample(ax, sample, (column + _GAP, top - 1 + _GAP, 1 - 2 * _GAP), draw)
         for y, text, va in ((top, sample.above, "bottom"), (top - 1, sample.below, "top")):
             if text:
                 ax.text(column + 0.5, y, plain(text), ha="center", va=va, fontsize=fontsize)
@@ -166,19 +171,18 @@ def _most_lines(texts: Iterable[str]) -> int:
     return max(len(text.splitlines()) for text in texts)
 
 
-def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], cloud: bool) -> None:
+def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], draw: Draw | None) -> None:
     """Draw a sample into a square of the axes: left, bottom, side."""
     from matplotlib.patches import Rectangle
 
     left, bottom, side = square
-    if not cloud and grid_axes(sample.x.shape) > 1:
+    if draw is None and grid_axes(sample.x.shape) > 1:
         _draw_image(ax, sample, (left, left + side, bottom, bottom + side))
         ax.add_patch(Rectangle((left, bottom), side, side, fill=False, edgecolor="0.6", linewidth=0.5))
         return
     panel = ax.inset_axes((left, bottom, side, side), transform=ax.transData)
     hide_ticks(panel)
-    draw = _draw_cloud if cloud else _draw_signal
-    draw(panel, sample.x, sample.reference)
+    (draw or _draw_signal)(panel, sample.x, sample.reference)
 
 
 def _draw_image(ax: Axes, sample: Sample, extent: tuple[float, float, float, float]) -> None:
@@ -200,7 +204,8 @@ def _draw_signal(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
     ax.set_ylim(low - margin, high + margin)
 
 
-def _draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
+def draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
+    """Points in two or three dimensions, coloured by the third."""
     x, reference = np.atleast_2d(x, reference)
     depth = x[:, 2] if x.shape[1] > 2 else None
     ax.scatter(x[:, 0], x[:, 1], s=6, c=depth)

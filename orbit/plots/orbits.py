@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from orbit.orbits import Orbit
-from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of, plain, slice_shown
+from orbit.plots.axes import Sample, axes_or_new, draw_cloud, draw_samples, figure_of, plain, slice_shown
 from orbit.plots.curves import convergence
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def orbit_examples(
         for i, x in enumerate(X)
         for j, element in enumerate(shown)
     ]
-    draw_samples(ax, samples, len(shown), cloud=cloud)
+    draw_samples(ax, samples, len(shown), draw=draw_cloud if cloud else None)
     return figure_of(ax)
 
 

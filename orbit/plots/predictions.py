@@ -10,6 +10,7 @@ from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
 from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, new_figure, plain, short, slice_shown
+from orbit.plots.molecules import draw_molecule, name_elements
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,7 +150,9 @@ def reliability(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray, a
     return figure_of(ax)
 
 
-def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str, ink: bool = False) -> Figure | None:
+def error_examples(
+    X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str, ink: bool = False, molecules: bool = False
+) -> Figure | None:
     """The samples with the worst predictions, each with its target and prediction; at most 24.
 
     For classification errors of all true classes in turn; for regression the samples with the largest
@@ -163,6 +166,8 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
     task : {"classification", "regression"}
     ink : bool
         Draw large values of images dark.
+    molecules : bool
+        Draw Coulomb matrices in atomic units as molecules: atoms and bonds, seen along their shortest axis.
 
     Returns
     -------
@@ -177,11 +182,13 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
     size = 8 if y.ndim == 1 else 5
     samples = [Sample(X[i], X[i], _above(y[i], predicted[i]), ink=ink) for i in worst]
     ax = axes_or_new(None, 1.5 * n_columns, 1.6 * n_rows + 0.5)
-    draw_samples(ax, samples, n_columns, size)
+    draw_samples(ax, samples, n_columns, size, draw_molecule if molecules else None)
     classes = task == "classification"
     shown = f"{len(worst)} of {len(order)} errors" if classes else f"the {len(worst)} largest residuals"
-    part = slice_shown(X.shape[1:])
+    part = "" if molecules else slice_shown(X.shape[1:])
     ax.set_title(f"{shown}: true → predicted" + (part and f"; {part}"), fontsize=9)
+    if molecules:
+        name_elements(ax, X[worst])
     return figure_of(ax)
 
 

@@ -35,10 +35,12 @@ _MAX_CHARGE = len(SYMBOLS)
 # that are taken for angstrom the other way round, and of a hydrogen from its neighbour above the last one.
 _LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS, _MOST_OF_HYDROGEN = 0.65, 0.95, 1.75
 
+#: Units of length in angstrom.
+ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
+
 # The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, numbers of each
 # kind among which landmarks are chosen, and the most of a kernel value of these that the landmarks may miss. Chosen on
 # training molecules of QM7, fold 0, by errors on others of them.
-_IN_ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
 _PAIR_WIDTH, _TRIPLE_WIDTHS = 0.042, (1.0, 0.56, 0.6)
 _SAMPLE, _MISSING = 1000, 0.05
 # Entries of an array (molecules, atoms, atoms, atoms): molecules are processed in blocks of at most this size.
@@ -70,10 +72,32 @@ def check_unit(charges: np.ndarray, lengths: np.ndarray, unit: str, key: str) ->
         ...
     orbit.core.errors.InputError: dataset.unit: expected lengths in bohr, but 1 of 1 molecules ...
     """
-    (other,) = {*_IN_ANGSTROM} - {unit}
-    problem = _implausible(charges, lengths * _IN_ANGSTROM[unit])
-    if problem and not _implausible(charges, lengths * _IN_ANGSTROM[other]):
+    (other,) = {*ANGSTROM} - {unit}
+    problem = _implausible(charges, lengths * ANGSTROM[unit])
+    if problem and not _implausible(charges, lengths * ANGSTROM[other]):
         raise InputError(f"{key}: expected lengths in {unit}, but {problem}; set {key}={other}")
+
+
+def charges_of(X: np.ndarray) -> np.ndarray:
+    """Nuclear charges of Coulomb matrices, shape (n, atoms), 0 where there is no atom.
+
+    >>> charges_of(np.array([[[73.52, 8.36], [8.36, 0.5]]]))
+    array([[8, 1]])
+    """
+    return np.rint((2 * np.diagonal(X, axis1=1, axis2=2).astype(np.float64)) ** (1 / 2.4)).astype(np.int64)
+
+
+def lengths_of(X: np.ndarray, charges: np.ndarray) -> np.ndarray:
+    """Distances in Coulomb matrices, shape (n, atoms, atoms); infinite on the diagonal and without an atom.
+
+    >>> lengths_of(np.array([[[0.5, 0.25], [0.25, 0.5]]]), np.array([[1, 1]]))
+    array([[[inf,  4.],
+            [ 4., inf]]])
+    """
+    products = (charges[:, :, None] * charges[:, None]).astype(np.float64)
+    products[:, range(X.shape[1]), range(X.shape[1])] = 0
+    is_pair = (products > 0) & (X > 0)
+    return np.divide(products, X, out=np.full(X.shape, np.inf), where=is_pair)
 
 
 def _implausible(charges: np.ndarray, distances: np.ndarray) -> str:
@@ -112,14 +136,14 @@ class _Molecules(Representation):
             raise InputError(f"{self.label()}: a Coulomb matrix is symmetric")
         if (X < 0).any():
             raise InputError(f"{self.label()}: a Coulomb matrix has no negative entries")
-        diagonal = np.diagonal(X, axis1=1, axis2=2).astype(np.float64)
-        charges = np.rint((2 * diagonal) ** (1 / 2.4))
+        charges = charges_of(X)
         if (charges > _MAX_CHARGE).any():
+            largest = np.diagonal(X, axis1=1, axis2=2).max()
             raise InputError(
                 f"{self.label()}: the diagonal of a Coulomb matrix is 0.5 Z ** 2.4 with charges Z up to {_MAX_CHARGE}, "
-                f"found {diagonal.max():g}"
+                f"found {largest:g}"
             )
-        return charges.astype(np.int64)
+        return charges
 
     def _new_elements(self, X: np.ndarray, known: Sequence[int] | np.ndarray) -> str:
         """The elements that are not known, in brackets."""
@@ -274,7 +298,7 @@ class ManyBody(_Molecules):
 
     def _fit(self, X: np.ndarray) -> None:
         charges = self._charges(X)
-        check_unit(charges, self._lengths(X, charges), self.unit, "representation.unit")
+        check_unit(charges, lengths_of(X, charges), self.unit, "representation.unit")
         found = np.unique(charges[charges > 0])
         self.elements_ = found if len(found) else np.array([1])  # molecules without atoms keep one column of zeros
         samples: tuple[_Samples, _Samples] = ({}, {})
@@ -314,7 +338,7 @@ class ManyBody(_Molecules):
     def _terms(self, X: np.ndarray) -> tuple[_Terms, _Terms]:
         """The pairs and the triples of the atoms of some molecules."""
         charges = self._charges(X)
-        distances = self._lengths(X, charges) * _IN_ANGSTROM[self.unit]
+        distances = lengths_of(X, charges) * ANGSTROM[self.unit]
         i, j = np.triu_indices(X.shape[1], 1)
         return self._pairs(charges, distances, i, j), self._triples(charges, distances, i, j)
 
@@ -336,13 +360,6 @@ class ManyBody(_Molecules):
         weights = _falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s * u)
         others = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
         return _by_elements(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
-
-    def _lengths(self, X: np.ndarray, charges: np.ndarray) -> np.ndarray:
-        """Distances in ``unit``, shape (n, atoms, atoms); infinite on the diagonal and where there is no atom."""
-        products = (charges[:, :, None] * charges[:, None]).astype(np.float64)
-        products[:, range(X.shape[1]), range(X.shape[1])] = 0
-        is_pair = (products > 0) & (X > 0)
-        return np.divide(products, X, out=np.full(X.shape, np.inf), where=is_pair)
 
 
 def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:

@@ -60,7 +60,9 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
             "errors", figures.error_rows, columns, data.y_test, predicted, data.task, data.targets, data.test_rows
         )
     elif not _is_in_plane(data):
-        job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task, job.ink)
+        loader = job.plan.component("dataset")
+        how = {"ink": loader.ink, "molecules": loader.molecules}
+        job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task, **how)
 
 
 def _is_in_plane(data: Dataset) -> bool:

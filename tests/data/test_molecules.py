@@ -342,3 +342,66 @@ def test_a_cell_matters_where_atoms_see_their_images(tmp_path):
         Molecules(str(tmp_path / "a.extxyz"), target="heat", task="regression").load(0)
     with pytest.raises(InputError, match="^dataset.path: a.extxyz: 4 of 8 have a periodic cell"):
         Molecules(str(tmp_path / "a.extxyz"), target="heat").load_frames(0, None)
+
+
+def frames_of_md17(path, names: dict[str, str], **more: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays of six frames of water, and the file that has them by other names."""
+    rng = np.random.default_rng(0)
+    water = molecule("H2O")
+    arrays = {
+        "z": water.numbers,
+        "R": water.positions + 0.05 * rng.standard_normal((6, 3, 3)),
+        "E": rng.standard_normal((6, 1)),
+        "F": rng.standard_normal((6, 3, 3)),
+    }
+    np.savez(path, **{names.get(name, name): values for name, values in arrays.items()}, **more)
+    return arrays
+
+
+MD17 = {"theory": np.array("PBE"), "md5": np.array("0")}
+RMD17 = {"z": "nuclear_charges", "R": "coords", "E": "energies", "F": "forces"}
+
+
+@pytest.mark.parametrize(("names", "more"), [({}, MD17), (RMD17, {"old_energies": np.arange(6.0)})])
+def test_frames_of_md17_are_read_with_energies_and_forces(tmp_path, names, more):
+    path = tmp_path / "md17.npz"
+    arrays = frames_of_md17(path, names, **more)
+    frames = Molecules(str(path)).load_frames(0)
+    np.testing.assert_array_equal(frames.X, [np.column_stack([arrays["z"], r]) for r in arrays["R"]])
+    np.testing.assert_array_equal(frames.energies, arrays["E"][:, 0])
+    np.testing.assert_array_equal(frames.forces, arrays["F"])
+    loader = Molecules(str(path), task="regression")
+    data = loader.load(0)
+    assert sorted([*data.y_train, *data.y_test]) == sorted(arrays["E"][:, 0])
+    points = loader.read_points(str(path), data.form)  # new frames, in a file of the same kind
+    assert len(points.X) == 6
+    np.savez(tmp_path / "points.npz", X=points.X)  # and points themselves
+    np.testing.assert_array_equal(loader.read_points(str(tmp_path / "points.npz"), data.form).X, points.X)
+    if "old_energies" in more:
+        old = Molecules(str(path), target="old_energies", task="regression").load(0)
+        assert sorted([*old.y_train, *old.y_test]) == [*range(6)]
+
+
+def test_frames_of_several_molecules_have_charges_of_zero_after_their_atoms(tmp_path):
+    z = np.array([[8, 1, 1], [1, 1, 0]])
+    R = np.zeros((2, 3, 3))
+    R[:, 1, 0] = R[:, 2, 1] = 0.96
+    np.savez(tmp_path / "a.npz", z=z, R=R, E=np.ones(2), F=np.ones((2, 3, 3)), charges=z / 10)
+    water, hydrogen = read_molecules(tmp_path / "a.npz")
+    assert (len(water), len(hydrogen)) == (3, 2)
+    assert hydrogen.values["forces"].shape == (2, 3)
+    np.testing.assert_array_equal(hydrogen.values["charges"], [0.1, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"R": np.zeros((2, 3, 3)), "E": np.ones(2)}, "expected an array nuclear_charges or z, found E"),
+        ({"z": np.ones(3), "X": np.ones(3)}, "expected an array coords or R, found X"),
+        ({"z": np.ones(4), "R": np.zeros((2, 3, 3))}, r"expected positions of shape .* found \(2, 3, 3\) and \(4,\)"),
+    ],
+)
+def test_arrays_that_are_no_frames_are_refused(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        Molecules(str(tmp_path / "a.npz")).load(0)
