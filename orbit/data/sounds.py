@@ -1,5 +1,6 @@
 """A user's own recordings, as waveforms or as spectrograms of one size."""
 
+import contextlib
 import io
 import math
 import re
@@ -150,8 +151,9 @@ class Sounds(LabelledFiles):
         rates, seconds = np.zeros(len(files), int), np.zeros(len(files))
 
         def measure(i: int) -> None:
-            rates[i], samples = _read_sound(files[i])
-            seconds[i] = len(samples) / rates[i]
+            # a damaged file that is to be left out may have a header that promises more
+            rates[i], samples = _rate_and_length(files[i], by_header=self.on_error == "refuse")
+            seconds[i] = samples / rates[i]
 
         read = self._each(files, measure)
         others = [i for i in read if rates[i] != rates[read[0]]]
@@ -251,6 +253,19 @@ def _read_sound(file: Path) -> tuple[int, np.ndarray]:
     if not np.isfinite(samples).all():
         raise DataFileError(f"{file} has samples that are NaN or infinite; correct or remove it")
     return rate, samples.mean(1)
+
+
+def _rate_and_length(file: Path, by_header: bool) -> tuple[int, int]:
+    """Samples a second, and their number: by decoding the file, unless its header may be asked and says it."""
+    if by_header:
+        import soundfile
+
+        failed = OSError, soundfile.LibsndfileError
+        with contextlib.suppress(*failed), file.open("rb") as content, soundfile.SoundFile(content) as opened:
+            if 0 < opened.frames < _STREAMED and _LEAST_RATE <= opened.samplerate <= _MOST_RATE:
+                return opened.samplerate, opened.frames
+    rate, samples = _read_sound(file)
+    return rate, len(samples)
 
 
 def _unequal(file: Path, found: int, expected: int) -> InputError:

@@ -49,6 +49,23 @@ def test_the_pitch_is_the_row_of_a_spectrogram(tmp_path):
     assert loudest[is_low].min() > loudest[~is_low].max()
 
 
+def test_recordings_are_decoded_once_and_measured_by_their_headers(tmp_path, monkeypatch):
+    record_classes(tmp_path)
+    names = list[str]()
+
+    def counted(content: bytes, name: str):
+        names.append(name)
+        return decoded(content, name)
+
+    monkeypatch.setattr("orbit.data.sounds.decoded", counted)
+    by_header = Sounds(str(tmp_path)).load(0)
+    assert len(names) == len(set(names)) == 16
+    by_samples = Sounds(str(tmp_path), on_error="skip").load(0)  # headers of damaged recordings may promise more
+    assert len(names) == 3 * 16
+    assert by_header.reading == by_samples.reading
+    np.testing.assert_array_equal(by_header.X_train, by_samples.X_train)
+
+
 def test_long_recordings_have_no_gaps_between_windows(tmp_path):
     """A click of a hundredth of a second in a recording of 16 s is in some column, wherever it is."""
     for i, place in enumerate(range(3000, 128_000, 20_000)):
