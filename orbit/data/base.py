@@ -309,7 +309,7 @@ class Loader(Component):
 
     @classmethod
     def default_moves(cls, parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Sections that a run uses when no group is given: ``group``, and ``distribution`` if it is not the group's."""
+        """Sections of a run without a given group: ``group``, ``distribution`` and ``orbit``, if not its own."""
         return {"group": cls.default_group or {"name": "identity"}}
 
     def load(self, random_state: RandomState = None, lazy: bool = False) -> Dataset:

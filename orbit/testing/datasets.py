@@ -7,6 +7,7 @@ import pytest
 
 import orbit
 from orbit.core.errors import InputError, ParameterError
+from orbit.orbits import Orbit
 from orbit.testing.component import FLOATS, ComponentContract
 
 
@@ -51,7 +52,9 @@ class DatasetContract(ComponentContract):
         orbit.build("representation", choice.pop("name"), **choice).fit(data.X_train[:20])
 
     def test_default_group_can_be_made(self):
-        for kind, section in type(self.create()).default_moves({}).items():
+        moves = dict(type(self.create()).default_moves({}))
+        Orbit(**moves.pop("orbit", {}))
+        for kind, section in moves.items():
             orbit.build(kind, **section).check()
 
     def test_same_seed_same_data(self):

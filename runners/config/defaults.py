@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orbit
@@ -89,12 +90,18 @@ def _group(config: dict[str, Any]) -> list[str]:
     chosen = []
     if config["group"]["name"] == "auto":
         moves = _class(config, "dataset").default_moves(config["dataset"])
-        chosen = [kind for kind in moves if config[kind]["name"] == "auto"]
+        chosen = [kind for kind in moves if config[kind].get("name") == "auto"]
         config |= {kind: complete(kind, moves[kind]) for kind in chosen}
-    params = _class(config, "representation").group_params
-    filled = [key for key in params if key in config["group"] and config["group"][key] is None]
-    config["group"] |= {key: params[key] for key in filled}
-    return chosen or [f"group.{key}" for key in filled]
+        chosen += _fill(config, "orbit", moves.get("orbit", {}))
+    return chosen + _fill(config, "group", _class(config, "representation").group_params)
+
+
+def _fill(config: dict[str, Any], kind: str, values: Mapping[str, Any]) -> list[str]:
+    """Set what the section has and leaves open."""
+    section = config[kind]
+    filled = [key for key in values if key in section and section[key] is None]
+    section |= {key: values[key] for key in filled}
+    return [f"{kind}.{key}" for key in filled]
 
 
 def _distribution_and_orbit(config: dict[str, Any]) -> list[str]:
