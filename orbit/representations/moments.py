@@ -1,7 +1,7 @@
 """Images in one position, slant and size, by their moments."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ class Moments(ImageRepresentation):
     both axes. The larger standard deviation becomes ``size`` times the shorter side of the image, and the ratio r of
     the smaller to the larger one becomes r^aspect. Images without bright pixels do not change.
 
-    Moves of a group about the normalised image can then be smaller. Turned or coloured objects are no such images.
+    Moves of a group about the normalised image can then be smaller. Coloured objects are no such images.
 
     Parameters
     ----------
@@ -38,6 +38,11 @@ class Moments(ImageRepresentation):
         Standard deviation along the longer axis, as a share of the shorter side of the image.
     aspect : float in [0, 1]
         1 keeps the ratio of the axes, 0 makes them equal, 1/2 is the square root of Liu et al. (2004).
+    axes : {"upright", "principal"}
+        ``principal``: there is no shear, and the axes that are scaled are the principal ones, so that a turned image
+        becomes the turned result. For characters at any angle.
+    position : {"centre", "keep"}
+        ``keep``: the mean stays where it is.
 
     References
     ----------
@@ -63,6 +68,8 @@ class Moments(ImageRepresentation):
 
     size: PositiveFloat = 0.2
     aspect: Annotated[float, Range(low=0.0, high=1.0)] = 0.5
+    axes: Literal["upright", "principal"] = "upright"
+    position: Literal["centre", "keep"] = "centre"
 
     def _fit(self, X: np.ndarray) -> None:
         self._check_images(X, side=1)
@@ -92,18 +99,24 @@ class Moments(ImageRepresentation):
 
         cy, cx = mean(y), mean(x)
         dy, dx = y - cy[:, None, None], x - cx[:, None, None]
-        vy, cov = mean(dy**2).clamp(min=_PIXEL_VARIANCE), mean(dx * dy)
-        slope = cov / vy
-        deviations = torch.stack([mean((dx - slope[:, None, None] * dy) ** 2).clamp(min=_PIXEL_VARIANCE), vy]).sqrt()
-        longer = deviations.amax(0)
-        step_x, step_y = deviations / (self.size * min(height, width) * (deviations / longer) ** self.aspect)
-        zero = torch.zeros_like(cx)
-        maps = torch.stack(
-            [
-                torch.stack([step_x, slope * step_y * (height / width), 2 * cx / width], -1),
-                torch.stack([zero, step_y, 2 * cy / height], -1),
-            ],
-            1,
-        )
+        from_axes, variances, to_axes = self._axes_of(mean(dx**2), mean(dy**2), mean(dx * dy))
+        deviations = variances.clamp(min=_PIXEL_VARIANCE).sqrt()
+        wanted = self.size * min(height, width) * (deviations / deviations.amax(1, keepdim=True)) ** self.aspect
+        linear = from_axes @ torch.diag_embed(deviations / wanted) @ to_axes
+        centre = torch.stack([cx, cy], 1)[..., None]
+        offset = centre if self.position == "centre" else centre - linear @ centre
+        half = torch.tensor([width, height]).to(images)[:, None] / 2
+        maps = torch.cat([linear * half.mT, offset], 2) / half
         maps[is_empty] = torch.eye(2, 3).to(maps)
         return maps
+
+    def _axes_of(self, vx: Tensor, vy: Tensor, cov: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Variances (n, 2) along the axes that are scaled, and matrices (n, 2, 2) from these axes and to them."""
+        if self.axes == "principal":
+            variances, axes = torch.linalg.eigh(torch.stack([vx, cov, cov, vy], 1).view(-1, 2, 2))
+            return axes, variances, axes.mT
+        slope = cov / vy.clamp(min=_PIXEL_VARIANCE)
+        identity = torch.eye(2).to(vx).repeat(len(vx), 1, 1)
+        shear = identity.clone()
+        shear[:, 0, 1] = slope
+        return shear, torch.stack([vx - slope * cov, vy], 1), identity

@@ -106,9 +106,30 @@ class TestMoments(RepresentationContract):
         deviations = np.sqrt([(density * dy**2).sum(), (density * dx**2).sum()])
         np.testing.assert_allclose(deviations, 0.13 * 51 * np.array([1, 0.5**aspect]), rtol=0.02)
 
-    def test_an_image_without_bright_pixels_does_not_change(self):
+    @pytest.mark.parametrize("position", ["centre", "keep"])
+    def test_principal_axes_keep_their_directions(self, position):
+        y, x = np.mgrid[:61, :51].astype(float)
+        along, across = 0.8 * (y - 33) + 0.6 * (x - 22), 0.8 * (x - 22) - 0.6 * (y - 33)
+        bell = np.exp(-(along**2) / 80 - across**2 / 20)  # deviations sqrt(40) and sqrt(10)
+        found = Moments(0.13, 0.5, "principal", position).fit_transform(bell[None])[0]
+        found /= found.sum()
+        mean = np.array([(found * y).sum(), (found * x).sum()])
+        np.testing.assert_allclose(mean, [30, 25] if position == "centre" else [33, 22], atol=0.05)
+        along, across = 0.8 * (y - mean[0]) + 0.6 * (x - mean[1]), 0.8 * (x - mean[1]) - 0.6 * (y - mean[0])
+        deviations = np.sqrt([(found * along**2).sum(), (found * across**2).sum()])
+        np.testing.assert_allclose(deviations, 0.13 * 51 * np.sqrt([1, 0.5]), rtol=0.02)
+        np.testing.assert_allclose((found * along * across).sum(), 0, atol=0.3)
+
+    @pytest.mark.parametrize("position", ["centre", "keep"])
+    def test_with_principal_axes_a_turned_image_becomes_the_turned_result(self, rng, position):
+        X = rng.random((3, 9, 9))
+        normalised = Moments(axes="principal", position=position).fit_transform
+        np.testing.assert_allclose(normalised(np.rot90(X, 1, (1, 2))), np.rot90(normalised(X), 1, (1, 2)), atol=1e-10)
+
+    @pytest.mark.parametrize("axes", ["upright", "principal"])
+    def test_an_image_without_bright_pixels_does_not_change(self, axes):
         X = -np.ones((2, 4, 4))
-        np.testing.assert_allclose(Moments().fit_transform(X), X)
+        np.testing.assert_allclose(Moments(axes=axes, position="keep").fit_transform(X), X)
 
     def test_vectors_are_refused(self):
         with pytest.raises(InputError, match=r"representation=moments takes images of at least .*, found points of"):
