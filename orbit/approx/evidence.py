@@ -133,21 +133,20 @@ def _scalar(kernel: Any) -> Any:
 def _covariance(kernel: Any, X: Tensor) -> Covariance:
     """From the parameters u of a search to the kernel matrix of points in units of the lengthscale."""
     scalar = _scalar(kernel)
+    points, squares = np.column_stack([X.numpy(), np.ones(len(X))]), np.square(X.numpy())
 
     def of_squares(u: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        points = X.numpy()
-        t = torch.from_numpy(_squares(points * u)).requires_grad_()
-        K = scalar.profile(t)
-        slope = torch.autograd.grad(K.sum(), t)[0].numpy()  # elementwise
+        K, slope = scalar.profile_slope(torch.from_numpy(_squares(points[:, :-1] * u)))
 
         def by_parameters(G: np.ndarray) -> np.ndarray:
-            # of sum_ab W_ab u_j^2 (x_aj - x_bj)^2: one product for all columns j
-            W = np.multiply(G, slope, out=slope)
+            # of sum_ab W_ab u_j^2 (x_aj - x_bj)^2: one product for all columns j and the sums of rows
+            W = G * slope.numpy()
             np.fill_diagonal(W, 0)  # of differences 0, where the slopes of some profiles are huge
-            by_column = (W.sum(0) + W.sum(1)) @ np.square(points) - 2 * (points * (W @ points)).sum(0)
+            by_row = W @ points
+            by_column = (W.sum(0) + by_row[:, -1]) @ squares - 2 * (points * by_row).sum(0)[:-1]
             return 2 * u * (by_column if len(u) > 1 else by_column.sum())
 
-        return K.detach().numpy(), by_parameters
+        return K.numpy(), by_parameters
 
     def of_distances(u: Tensor) -> Tensor:
         p = scalar.distance_order
@@ -166,10 +165,8 @@ def _covariance(kernel: Any, X: Tensor) -> Covariance:
 
 def _squares(X: np.ndarray) -> np.ndarray:
     """|x - z|^2 of all pairs."""
-    squares, out = np.square(X).sum(1), X @ X.T
-    out *= -2
-    out += squares
-    out += squares[:, None]
+    squares, ones = np.square(X).sum(1), np.ones(len(X))
+    out = np.column_stack([-2 * X, squares, ones]) @ np.column_stack([X, ones, squares]).T
     return np.maximum(out, 0, out=out)
 
 

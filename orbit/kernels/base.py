@@ -172,6 +172,12 @@ class Kernel(Component):
             "or matern with nu 1.5 or 2.5"
         )
 
+    def profile_slope(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        """f(t) of :meth:`profile` and its derivative f'(t), elementwise."""
+        given = t.detach().requires_grad_()
+        values = self.profile(given)
+        return values.detach(), torch.autograd.grad(values.sum(), given)[0]
+
     def no_spectrum(self, what: str) -> InputError:
         return InputError(
             f"{self.label()} is not shift invariant, so it has no spectrum to draw {what} from: "
@@ -200,10 +206,11 @@ class Kernel(Component):
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         """k(x_i, x_i) in float64, shape ``(n,)``, without computing the Gram matrix."""
-        blocks = torch.from_numpy(_points(X, "X")).split(_DIAGONAL_BLOCK)
+        points = torch.from_numpy(_points(X, "X"))
         kernel = self._fitted(np.asarray(X))
+        blocks = (points[:1] if self.has_spectrum else points).split(_DIAGONAL_BLOCK)  # one value if shift invariant
         tiles = (kernel.against(b)(b, slice(0, len(b)), b.new_empty(len(b), len(b))) for b in blocks)
-        return torch.cat([tile.diagonal() for tile in tiles]).numpy()
+        return np.resize(torch.cat([tile.diagonal() for tile in tiles]).numpy(), len(points))
 
     def _fitted(self, X: np.ndarray) -> Kernel:
         is_fitted = any(name.endswith("_") for name in vars(self))
@@ -330,10 +337,12 @@ def median_distance(X: np.ndarray, random_state: RandomState = None, order: floa
     X = np.array(X, dtype=np.float64).reshape(len(X), -1)  # a copy: torch takes no read-only arrays
     if len(X) < 2:
         return 1.0
-    norms, (first, second) = np.linalg.norm(X, order, axis=1), np.triu_indices(len(X), 1)
+    norms = np.linalg.norm(X, order, axis=1)
     wide = order == 2 and X.shape[1] > _PRODUCT_FEATURES
     distances = _distances_by_products(X) if wide else torch.nn.functional.pdist(torch.from_numpy(X), order).numpy()
-    distances = distances[~is_constant(distances, norms[first] + norms[second], precision)]
+    if is_constant(distances.min(), 2 * norms.max(), precision):
+        first, second = np.triu_indices(len(X), 1)
+        distances = distances[~is_constant(distances, norms[first] + norms[second], precision)]
     if not len(distances):
         warnings.warn(
             "the median lengthscale is 1, because all points are equal but for rounding: give a number", stacklevel=2

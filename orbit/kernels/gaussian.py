@@ -36,6 +36,10 @@ class Gaussian(RadialKernel):
     def profile(self, t: Tensor) -> Tensor:
         return (-0.5 * t).exp()
 
+    def profile_slope(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        values = self.profile(t)
+        return values, -0.5 * values
+
     def coefficient(self) -> float:
         return -0.5
 

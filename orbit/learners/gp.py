@@ -15,7 +15,6 @@ from orbit.learners.base import Learner, linear_predictions
 from orbit.learners.targets import Numbers
 from orbit.registry import register
 from orbit.solvers.evidence import Evidence, least_squares
-from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, LeastSquares
 from orbit.solvers.output_rows import OutputRows
 from orbit.solvers.selection import best_of_path
@@ -218,7 +217,6 @@ class _Variance:
 
     def __init__(self, structure: Independent, rows: OutputRows, problem: LeastSquares, X: np.ndarray, noise: float):
         self._gram = structure if isinstance(structure, GramStructure) else None
-        assert isinstance(problem.factorisation, Eigen | Cholesky)
         self._factorisation, self._regularization = problem.factorisation, noise / problem.n
         self._n, self._rows, self._training = problem.n, rows, None
         if isinstance(problem, Dual) and self._gram is None:

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.linalg import lapack
-from scipy.optimize import OptimizeResult, minimize, minimize_scalar
+from scipy.linalg import blas, lapack
+from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from orbit.core.threads import threads_for
-from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, LeastSquares
 from orbit.solvers.selection import best_of_path
 from orbit.solvers.structure import Independent
@@ -30,11 +29,11 @@ NOISE_BOUNDS = 1e-8, 10.0
 #: rho from which searches start.
 FIRST_NOISE = 0.1
 
-# Steps of a search.
-_MOST_STEPS = 100
+# Steps of a search, and times that one is shortened.
+_MOST_STEPS, _MOST_SHORTER = 100, 20
 
-# The smallest eigenvalue of an inverse Hessian, as a share of the largest.
-_ROUNDING = 1e-12
+# The share of the gain that the slope promises which a step must have.
+_SUFFICIENT = 1e-4
 
 # In place of -log p where rounding has made A indefinite: a line search goes back.
 _INDEFINITE = 1e25
@@ -85,24 +84,21 @@ def log_evidence(K: np.ndarray, noise: float, Y: np.ndarray) -> tuple[float, np.
     (-2.8379, 0.0)
     """
     n, k = Y.shape
-    A = K.copy()  # symmetric, so that its transpose is the array in the order that LAPACK takes
-    A[np.diag_indices(n)] += noise
-    with threads_for(float(n) ** 3):
-        lower, failed = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
-        if failed:
-            raise np.linalg.LinAlgError("K + rho I is indefinite")
-        alpha = lapack.dpotrs(lower, Y, lower=1)[0]
-        log_determinant = 2 * float(np.log(lower.diagonal()).sum())
-        inverse = lapack.dpotri(lower, lower=1, overwrite_c=1)[0].T  # in the upper triangle; zeros below
+    A = K.T.copy(order="F")  # symmetric
+    A.ravel("K")[:: n + 1] += noise
+    lower, failed = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("K + rho I is indefinite")
+    alpha = lapack.dpotrs(lower, Y, lower=1)[0]
+    log_determinant = 2 * float(np.log(lower.diagonal()).sum())
+    inverse = lapack.dpotri(lower, lower=1, overwrite_c=1)[0]  # in the lower triangle; zeros above
+    diagonal = inverse.ravel("K")[:: n + 1]
     amplitude = float((Y * alpha).sum()) / (n * k)
-    diagonal = inverse.diagonal().copy()
     by_noise = 0.5 * noise * (float(np.square(alpha).sum()) / amplitude - k * float(diagonal.sum()))
-    gradient = (alpha * (0.5 / amplitude)) @ alpha.T
-    inverse[np.diag_indices(n)] = diagonal / 2
-    inverse *= k
-    gradient -= inverse  # twice its upper triangle in place of both
+    diagonal /= 2  # twice the lower triangle in place of both
+    gradient = blas.dgemm(0.5 / amplitude, alpha, alpha, beta=-k, c=inverse, trans_b=1, overwrite_c=1)
     value = -0.5 * (k * log_determinant + n * k * (math.log(amplitude) + 1 + math.log(2 * math.pi)))
-    return value, gradient, by_noise
+    return value, gradient.T, by_noise
 
 
 def differentiated(gram: Callable[[Tensor], Tensor]) -> Covariance:
@@ -126,7 +122,7 @@ def maximise(
     precision: float = 1e-6,
     inverse_hessian: np.ndarray | None = None,
 ) -> Maximum:
-    """The maximum over the parameters of a kernel and rho, by BFGS with exact gradients, a factorisation a step.
+    """The maximum over the parameters of a kernel and rho, by BFGS with exact gradients.
 
     Parameters
     ----------
@@ -149,44 +145,54 @@ def maximise(
             return _INDEFINITE, np.zeros_like(theta)
         return -value, np.where(inside == theta, -np.append(gradient_of(gradient), by_noise), 0.0)
 
-    options = {"maxiter": _MOST_STEPS, "hess_inv0": inverse_hessian}
-    searches = [
-        minimize(
-            negative,
-            np.append(start, math.log(noise)),
-            jac=True,
-            method="BFGS",
-            options=options,
-            callback=_until_less_than(precision),
-        )
-        for start in starts
-    ]
-    found = np.array([-search.fun for search in searches])
-    best = searches[int(found.argmax())]
-    theta, (values, vectors) = np.clip(best.x, low, high), np.linalg.eigh(best.hess_inv)
-    half = vectors * np.sqrt(np.maximum(values, values[-1] * _ROUNDING))
-    hessian = np.tril(half @ half.T)  # SciPy demands exact symmetry
-    hessian += np.tril(hessian, -1).T
+    with threads_for(float(len(Y)) ** 3):
+        searches = [_search(negative, np.append(start, math.log(noise)), inverse_hessian, precision) for start in starts]
+    found = np.array([-value for _, value, _ in searches])
+    theta, _, hessian = searches[int(found.argmax())]
+    theta = np.clip(theta, low, high)
     return Maximum(theta[:-1], math.exp(theta[-1]), float(found.max()), found, hessian)
 
 
-def _until_less_than(gain: float) -> Callable[[OptimizeResult], None]:
-    """A callback that ends a search at the first step that gains less."""
-    last = math.inf
+def _search(
+    function: Callable[[np.ndarray], tuple[float, np.ndarray]], x: np.ndarray, inverse: np.ndarray | None, gain: float
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """A minimum by BFGS from x, its value, and the inverse Hessian; it ends with a step that gains less than ``gain``.
 
-    def check(intermediate_result: OptimizeResult) -> None:
-        nonlocal last
-        before, last = last, intermediate_result.fun
-        if before - last < gain:
-            raise StopIteration
-
-    return check
+    A step is shortened until it gains enough (Nocedal and Wright 2006, algorithm 6.1 with 3.1): each takes little more
+    than one evaluation, of which a line search to the curvature condition takes nearly two.
+    """
+    value, slope = function(x)
+    is_known = inverse is not None
+    H = inverse if is_known else np.eye(len(x)) / max(1.0, float(np.linalg.norm(slope)))
+    for _ in range(_MOST_STEPS):
+        step = -H @ slope
+        expected = float(slope @ step)
+        for _ in range(_MOST_SHORTER):
+            after, slope_after = function(x + step)
+            if after <= value + _SUFFICIENT * expected:
+                break
+            # the minimum of the parabola through both values, with the slope at x
+            shorter = min(max(-expected / (2 * (after - value - expected)), 0.1), 0.5)
+            step, expected = shorter * step, shorter * expected
+        else:
+            break
+        change, gained = slope_after - slope, value - after
+        x, value, slope = x + step, after, slope_after
+        curvature = float(step @ change)
+        if curvature > 0:
+            if not is_known:
+                H, is_known = np.eye(len(x)) * curvature / float(change @ change), True
+            turned = np.eye(len(x)) - np.outer(step, change) / curvature
+            H = turned @ H @ turned.T + np.outer(step, step) / curvature
+        if gained < gain:
+            break
+    return x, value, H
 
 
 def least_squares(structure: Independent, X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:
-    """Least squares without intercept, factorised for a path of rho: Cholesky for one, eigenvalues for several."""
+    """Least squares without intercept, factorised for a path of rho."""
     problem = WeightedRows.of(structure, X, Y, None).problem("none", precise=True)
-    problem.factorise(path / len(X), eigen=len(path) > 1)
+    problem.factorise(path / len(X))
     return problem
 
 
@@ -200,7 +206,6 @@ class Evidence:
 
     def __call__(self, noise: float) -> float:
         n, a, factorisation = self.n, self.amplitude(noise), self._problem.factorisation
-        assert isinstance(factorisation, Eigen | Cholesky)
         size = len(factorisation.right)
         determinant = factorisation.log_determinant(noise / n) + size * np.log(n)  # of the second moments or K, + rho I
         spread = determinant + (n - size) * np.log(noise) + n * np.log(a)

@@ -4,6 +4,7 @@ Cholesky."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -104,6 +105,14 @@ class Factorisation(ABC):
             If rounding has made A + lambda I indefinite.
         """
 
+    @abstractmethod
+    def half_form(self, in_basis: Any, regularization: float) -> Any:
+        """H with H^T H = C^T (A + lambda I)^-1 C for columns C in the basis Q, Q^T C, shape (m, k)."""
+
+    @abstractmethod
+    def log_determinant(self, regularization: float) -> float:
+        """log det (A + lambda I)."""
+
     def _by_scale(self) -> list[tuple[float, np.ndarray]]:
         """Each distinct scale with the indices of its columns."""
         return [(float(scale), self.scales == scale) for scale in np.unique(self.scales)]
@@ -172,7 +181,6 @@ class Eigen(Factorisation):
         return self.vectors @ z
 
     def log_determinant(self, regularization: float) -> float:
-        """log det (A + lambda I)."""
         return float(np.log(self.values + regularization).sum())
 
     def to_basis(self, columns: Any) -> Any:
@@ -182,7 +190,6 @@ class Eigen(Factorisation):
         return (1 / (self.values + regularization)) @ in_basis**2
 
     def half_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
-        """H, shape (m, k), with H^T H = C^T (A + lambda I)^-1 C for columns C in the basis Q, Q^T C."""
         return in_basis / np.sqrt(self.values + regularization)[:, None]
 
 
@@ -215,10 +222,23 @@ class Tridiagonal(Factorisation):
         return self._turn(columns, "T")
 
     def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        down, multipliers = self._eliminated(regularization)
+        return (in_basis * lapack.dpttrs(down, multipliers, in_basis)[0]).sum(0)
+
+    def log_determinant(self, regularization: float) -> float:
+        return float(np.log(self._eliminated(regularization)[0]).sum())
+
+    def half_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        down, multipliers = self._eliminated(regularization)
+        band = np.stack([np.ones_like(down), np.append(multipliers, 0.0)])
+        return lapack.dtbtrs(band, in_basis, uplo="L", diag="U")[0] / np.sqrt(down)[:, None]
+
+    def _eliminated(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """The pivots and multipliers of T + lambda I."""
         down, multipliers, failed = lapack.dpttrf(self.diagonal + regularization, self.beside)
         if failed:
             raise _indefinite(regularization)
-        return (in_basis * lapack.dpttrs(down, multipliers, in_basis)[0]).sum(0)
+        return down, multipliers
 
     def _solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         z, freedom = np.empty_like(self.right), np.empty(self.right.shape[1])
@@ -297,18 +317,32 @@ class Band(Factorisation):
         return self._turn(columns, transposed=True)
 
     def inverse_form(self, in_basis: Any, regularization: float) -> np.ndarray:
+        form = self._zeros(in_basis.shape[1])
+        for _, y in self._eliminated(in_basis, regularization):
+            form += y.square().sum(0)
+        return form.cpu().numpy()
+
+    def log_determinant(self, regularization: float) -> float:
+        nothing, padding = np.empty((len(self.right), 0)), len(self._blocks) * self._size - len(self.right)
+        factors = (C.diagonal().log().sum() for C, _ in self._eliminated(nothing, regularization))
+        return 2 * float(sum(factors)) - padding * np.log(regularization)
+
+    def half_form(self, in_basis: Any, regularization: float) -> Any:
+        return like(torch.cat([y for _, y in self._eliminated(in_basis, regularization)]), in_basis)
+
+    def _eliminated(self, in_basis: Any, regularization: float) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The blocks C_i of the diagonal of the factor of B + lambda I, and those of its solution y with columns."""
         b, k = self._size, in_basis.shape[1]
         rows, shift = self._by_block(in_basis), regularization * self._identity
-        form, matrix, y = self._zeros(k), self._diagonal[0] + shift, rows[0]
+        matrix, y = self._diagonal[0] + shift, rows[0]
         for i, beside in enumerate(self._beside, start=1):
             C, info = torch.linalg.cholesky_ex(matrix)
             if info:
                 raise _indefinite(regularization)
             E, y = torch.linalg.solve_triangular(C, torch.cat([beside, y], dim=1), upper=False).split([b, k], dim=1)
-            form += y.square().sum(0)
+            yield C, y
             if i < len(rows):
                 matrix, y = self._diagonal[i] + shift - E.T @ E, rows[i] - E.T @ y
-        return form.cpu().numpy()
 
     def _zeros(self, *shape: int) -> torch.Tensor:
         return torch.zeros(shape, dtype=torch.float64, device=self._A.device)
@@ -406,7 +440,6 @@ class Cholesky(Factorisation):
         return z
 
     def log_determinant(self, regularization: float) -> float:
-        """log det (A + lambda I)."""
         self._factorise(regularization)
         return 2 * float(np.log(self._factor.diagonal()).sum())
 
@@ -417,7 +450,6 @@ class Cholesky(Factorisation):
         return (self.half_form(in_basis, regularization) ** 2).sum(0)
 
     def half_form(self, in_basis: Any, regularization: float) -> Any:
-        """As :meth:`Eigen.half_form`."""
         self._factorise(regularization)
         return solve_lower(self._factor, in_basis)
 
