@@ -137,47 +137,57 @@ def maximise(
     low, high = np.array([*[bounds] * len(starts[0]), np.log(NOISE_BOUNDS)]).T
 
     def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        inside = np.clip(theta, low, high)
-        K, gradient_of = covariance(inside[:-1])
+        K, gradient_of = covariance(theta[:-1])
         try:
-            value, gradient, by_noise = log_evidence(K, math.exp(inside[-1]), Y)
+            value, gradient, by_noise = log_evidence(K, math.exp(theta[-1]), Y)
         except np.linalg.LinAlgError:
             return _INDEFINITE, np.zeros_like(theta)
-        return -value, np.where(inside == theta, -np.append(gradient_of(gradient), by_noise), 0.0)
+        return -value, -np.append(gradient_of(gradient), by_noise)
 
     with threads_for(float(len(Y)) ** 3):
-        searches = [_search(negative, np.append(start, math.log(noise)), inverse_hessian, precision) for start in starts]
+        searches = [
+            _search(negative, np.append(start, math.log(noise)), (low, high), inverse_hessian, precision)
+            for start in starts
+        ]
     found = np.array([-value for _, value, _ in searches])
     theta, _, hessian = searches[int(found.argmax())]
-    theta = np.clip(theta, low, high)
     return Maximum(theta[:-1], math.exp(theta[-1]), float(found.max()), found, hessian)
 
 
 def _search(
-    function: Callable[[np.ndarray], tuple[float, np.ndarray]], x: np.ndarray, inverse: np.ndarray | None, gain: float
+    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    x: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+    inverse: np.ndarray | None,
+    gain: float,
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """A minimum by BFGS from x, its value, and the inverse Hessian; it ends with a step that gains less than ``gain``.
 
-    A step is shortened until it gains enough (Nocedal and Wright 2006, algorithm 6.1 with 3.1): each takes little more
-    than one evaluation, of which a line search to the curvature condition takes nearly two.
+    A step ends at the bounds, and is shortened until it gains enough (Nocedal and Wright 2006, algorithm 6.1 with 3.1):
+    each takes little more than one evaluation, of which a line search to the curvature condition takes nearly two.
     """
+    low, high = bounds
+    x = np.clip(x, low, high)
     value, slope = function(x)
     is_known = inverse is not None
-    H = inverse if is_known else np.eye(len(x)) / max(1.0, float(np.linalg.norm(slope)))
+    H = np.eye(len(x)) / max(1.0, float(np.linalg.norm(slope))) if inverse is None else inverse
     for _ in range(_MOST_STEPS):
-        step = -H @ slope
-        expected = float(slope @ step)
+        free = np.where(slope > 0, x > low, x < high)
+        step, share = -(free * (H @ (free * slope))), 1.0
         for _ in range(_MOST_SHORTER):
-            after, slope_after = function(x + step)
+            moved = np.clip(x + share * step, low, high)
+            expected = float(slope @ (moved - x))
+            if expected >= 0 or (is_known and share == 1 and -expected / 2 < gain):
+                return x, value, H
+            after, slope_after = function(moved)
             if after <= value + _SUFFICIENT * expected:
                 break
             # the minimum of the parabola through both values, with the slope at x
-            shorter = min(max(-expected / (2 * (after - value - expected)), 0.1), 0.5)
-            step, expected = shorter * step, shorter * expected
+            share *= min(max(-expected / (2 * (after - value - expected)), 0.1), 0.5)
         else:
-            break
-        change, gained = slope_after - slope, value - after
-        x, value, slope = x + step, after, slope_after
+            return x, value, H
+        step, change, gained = moved - x, slope_after - slope, value - after
+        x, value, slope = moved, after, slope_after
         curvature = float(step @ change)
         if curvature > 0:
             if not is_known:

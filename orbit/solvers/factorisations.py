@@ -352,7 +352,7 @@ class Band(Factorisation):
         rows = as_tensor(contiguous(in_basis)).to(self._A.device)
         if padding := len(self._blocks) * self._size - len(rows):
             rows = torch.cat([rows, self._zeros(padding, rows.shape[1])])
-        return rows.view(-1, self._size, rows.shape[1])
+        return rows.view(len(self._blocks), self._size, rows.shape[1])
 
     def _turn(self, columns: Any, transposed: bool) -> Any:
         """Q^T or Q times columns; Q does not change the first block of coordinates."""

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
-from orbit.solvers.evidence import differentiated, evidence_of_features, log_evidence, maximise
+from orbit.solvers.evidence import NOISE_BOUNDS, differentiated, evidence_of_features, log_evidence, maximise
 
 
 @pytest.fixture
@@ -70,8 +71,8 @@ def test_a_search_keeps_to_its_bounds(wave):
     assert best.log_evidence < maximise(*wave, [np.array([-0.5])], (-4.0, 4.0)).log_evidence
 
 
-def test_a_search_that_knows_second_derivatives_takes_fewer_steps(wave):
-    covariance, Y = wave
+def test_a_search_that_knows_second_derivatives_takes_fewer_steps(wave, rng):
+    covariance, Y = wave[0], wave[1] + 0.1 * rng.standard_normal((40, 1))  # the best noise is not at its bound
     calls = []
 
     def counted(parameters):
@@ -86,6 +87,22 @@ def test_a_search_that_knows_second_derivatives_takes_fewer_steps(wave):
         assert again.log_evidence == pytest.approx(first.log_evidence, abs=1e-3)
         counts.append(len(calls))
     assert counts[1] < counts[0]
+
+
+def test_a_search_finds_what_scipy_finds(rng):
+    X = rng.uniform(-1, 1, (60, 3))
+    Y = np.sin(3 * X[:, :1]) + X[:, 1:2] + 0.1 * rng.standard_normal((60, 1))
+    covariance = differentiated(
+        lambda logs: (-(torch.cdist(*[torch.from_numpy(X) * (-logs).exp()] * 2) ** 2) / 2).exp()
+    )
+
+    def negative(theta):
+        return -log_evidence(gram(X, theta[:-1]), np.exp(theta[-1]), Y)[0]
+
+    found = maximise(covariance, Y, [np.zeros(3)], (-4.0, 4.0))
+    expected = minimize(negative, np.array([0, 0, 0, np.log(0.1)]), bounds=[*[(-4, 4)] * 3, np.log(NOISE_BOUNDS)])
+    assert found.log_evidence == pytest.approx(-expected.fun, abs=1e-4)
+    np.testing.assert_allclose([*found.parameters, np.log(found.noise)], expected.x, atol=0.02)
 
 
 def test_features_have_the_evidence_of_their_products(X, Y):

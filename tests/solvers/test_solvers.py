@@ -189,7 +189,7 @@ class TestFactorisations:
             for found, expected in zip(together.solve(value), alone.solve(value), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
-    @pytest.mark.parametrize("kind", [Eigen, Cholesky])
+    @pytest.mark.parametrize("kind", FACTORISATIONS)
     def test_determinants(self, matrix, kind):
         A, right = matrix
         solved, shifted = kind(A.copy(), right, np.ones(3)), A + 0.01 * np.eye(150)
@@ -204,8 +204,12 @@ class TestFactorisations:
         in_basis = solved.to_basis(right)
         np.testing.assert_allclose(solved.expand(in_basis), right, atol=1e-10)
         for value in (1e-4, 1e-2):
-            expected = np.diag(right.T @ np.linalg.solve(A + value * np.eye(150), right))
-            np.testing.assert_allclose(solved.inverse_form(in_basis, value), expected)
+            expected, half = (
+                right.T @ np.linalg.solve(A + value * np.eye(150), right),
+                solved.half_form(in_basis, value),
+            )
+            np.testing.assert_allclose(solved.inverse_form(in_basis, value), np.diag(expected))
+            np.testing.assert_allclose(half.T @ half, expected, atol=1e-9 * np.abs(expected).max())
 
     def test_the_cheapest_one_that_resolves_the_path_is_taken(self, matrix, monkeypatch):
         A, right = matrix[0], np.ones((150, 80))
