@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
+from orbit.approx.kernel_sums import put_values
 from orbit.core.linalg import pivoted_root
 from orbit.core.lru import Lru
 from orbit.core.random import RandomState
@@ -266,6 +267,8 @@ class Exact(FeatureMap):
     def _gram(self, X: np.ndarray, Z: np.ndarray, description: str, on_device: bool = False) -> Any:
         out = self.engine_.empty((len(X), len(Z)), X.dtype, on_device)
         for rows, columns, values in self._tiles(X, Z, description, on_device):
+            if values.shape == out.shape:
+                return values
             out[rows, columns] = values
             if Z is X:
                 out[columns, : columns.start] = out[: columns.start, columns].T
@@ -382,6 +385,12 @@ class OrbitColumns(Embedding):
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
         self._add_to_points(values, weight, units, total)
+
+    def put(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        if len(self.weights) > 1:
+            self.add(points, weight, units, total, scratch)
+        else:
+            put_values(self.columns, points, units, total[:, units], weight * float(self.weights[0]))
 
     def _add_to_points(self, values: Tensor, weight: float, units: slice, total: Tensor) -> None:
         start = units.start

@@ -12,7 +12,14 @@ from orbit.engine.memory import slices
 from orbit.kernels.base import KernelValues, ProjectedKernelValues, RestrictedKernelValues
 
 # Rows of a block of the linear map.
-_LINEAR_ROWS = 1024
+_LINEAR_ROWS = 256
+
+
+def put_values(columns: KernelValues, points: Tensor, units: slice, out: Tensor, weight: float) -> None:
+    """Write ``weight`` times kernel values into ``out``, shape (n, units), part of a larger matrix."""
+    values = columns(points, units, out)
+    if weight != 1:
+        values.mul_(weight)
 
 
 class KernelSums(Embedding):
@@ -35,6 +42,10 @@ class KernelSums(Embedding):
         for i, columns in enumerate(self.columns):
             values = columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
             self._sums(i, units, total).add_(values, alpha=weight)
+
+    def put(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        for i, columns in enumerate(self.columns):
+            put_values(columns, points, units, self._sums(i, units, total), weight)
 
     def _sums(self, kernel: int, units: slice, total: Tensor) -> Tensor:
         """The columns of some units of a kernel."""

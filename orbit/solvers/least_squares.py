@@ -240,16 +240,16 @@ class RefinedPrimal(Primal):
 
     def _gradient(self, z: np.ndarray) -> np.ndarray:
         """X^T (Y - X z) / n of the centred and weighted rows, shape (F, p), by products in float32."""
-        (X, Y, weights), total = self._rows, np.zeros(z.shape)
-        offset, coefficients = self.x_offset.astype(X.dtype), z.astype(X.dtype)
+        (X, Y, weights), coefficients = self._rows, z.astype(self._rows[0].dtype)
+        total, sums, intercept = np.zeros(z.shape), np.zeros(z.shape[1]), self.y_offset - self.x_offset @ z
         for start in range(0, len(X), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            centred = X[rows] - offset
-            residuals = Y[rows] - self.y_offset - centred @ coefficients
+            residuals = Y[rows] - intercept - X[rows] @ coefficients
             if weights is not None:
                 residuals *= weights[rows, None]
-            total += centred.T @ residuals.astype(X.dtype)
-        return total / self.n
+            total += X[rows].T @ residuals.astype(X.dtype)
+            sums += residuals.sum(0)
+        return (total - self.x_offset[:, None] * sums) / self.n
 
 
 class Dual(LeastSquares):
