@@ -242,7 +242,7 @@ def _too_small(regularization: float, why: str) -> InputError:
 def _upper_product(K: Any, along: list[Any], columns: np.ndarray) -> np.ndarray:
     """K times columns, shape (n, k), in float64, from the upper triangle of K and the blocks along its diagonal."""
     values = as_tensor(K)
-    Z = as_tensor(contiguous(columns)).to(values.device)
+    Z = as_tensor(contiguous(columns.T)).to(values.device)  # rows: products of a tile with few of them are faster
     sums = torch.zeros(_SUMS, *Z.shape, dtype=torch.float64, device=Z.device)
     tile_rows, tile_columns = (_TILE_ROWS, _TILE_COLUMNS) if isinstance(K, np.ndarray) else _DEVICE_TILE
 
@@ -250,14 +250,14 @@ def _upper_product(K: Any, along: list[Any], columns: np.ndarray) -> np.ndarray:
         total = sums[which]
         for i in range(which, len(along), _SUMS):
             rows = slice(i * _BLOCK, i * _BLOCK + len(along[i]))
-            total[rows].addmm_(as_tensor(along[i]).double(), Z[rows])
+            total[:, rows].addmm_(Z[:, rows], as_tensor(along[i]).double())
             for first in range(rows.start, rows.stop, tile_rows):
                 part = slice(first, min(first + tile_rows, rows.stop))
                 for start in range(rows.stop, len(K), tile_columns):
                     after = slice(start, min(start + tile_columns, len(K)))
                     tile = values[part, after].double()
-                    total[part].addmm_(tile, Z[after])
-                    total[after].addmm_(tile.T, Z[part])
+                    total[:, part].addmm_(Z[:, after], tile.T)
+                    total[:, after].addmm_(Z[:, part], tile)
 
     in_threads(add, range(_SUMS))
-    return sums.sum(0).cpu().numpy()
+    return sums.sum(0).T.cpu().numpy()
