@@ -140,7 +140,7 @@ def test_a_default_path_takes_no_factorisation_in_float64(problem, monkeypatch):
 
 def test_kernel_values_are_restored_after_an_interruption_and_copied_if_read_only(problem, monkeypatch):
     K, Y, _ = problem
-    given = K.values.copy()
+    given, K = K.values, StructuredFeatures(K.values.copy(), K.structure)  # of memory that may be made read-only
     expected = RidgeRegressor(1e-4).fit(K, Y).coef_
     K.values.flags.writeable = False
     np.testing.assert_allclose(RidgeRegressor(1e-4).fit(K, Y).coef_, expected, rtol=1e-12)
