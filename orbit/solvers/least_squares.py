@@ -22,7 +22,7 @@ from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
 from orbit.solvers import products
 from orbit.solvers.factorisations import MAX_EIGEN, Cholesky, Factorisation, factorise, smallest_resolved
-from orbit.solvers.moments import BLOCK_ROWS, EPS, FLOAT32_ERROR, Centering, CentredRows, System
+from orbit.solvers.moments import EPS, FLOAT32_ERROR, Centering, CentredRows, System
 from orbit.solvers.structure import Blocks, Operator
 
 # A number is known if it is larger than this multiple of its rounding error.
