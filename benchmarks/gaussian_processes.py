@@ -1,6 +1,6 @@
 """Gaussian processes beside those of scikit-learn, on the same points: error, negative log density and time.
 
-    python -m benchmarks.gaussian_processes [--seeds 5] [--isotropic | --defaults]
+    python -m benchmarks.gaussian_processes [--seeds 5] [--first 0] [--isotropic | --defaults]
 
 Prints Markdown, a row for each table and each field: the means over the seeds. Both are fitted in turns. ``--defaults``
 compares the defaults of the command line for tables, and ``approx=nystrom``, with scikit-learn.
@@ -223,11 +223,12 @@ def compare_defaults(seeds: range) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     choices = parser.add_mutually_exclusive_group()
     choices.add_argument("--isotropic", action="store_true", help="one lengthscale for all columns in scikit-learn")
     choices.add_argument("--defaults", action="store_true", help="the command line with its defaults")
     given = parser.parse_args()
-    seeds, beside = range(given.seeds), OfSklearn(given.isotropic)
+    seeds, beside = range(given.first, given.first + given.seeds), OfSklearn(given.isotropic)
     warnings.simplefilter("ignore")  # scikit-learn's, of lengthscales at their bounds
     if given.defaults:
         compare_defaults(seeds)
