@@ -101,14 +101,14 @@ class Discovery:
         One of the points.
     encoder : Encoder
         The encoder of the trials that name none.
-    is_encoder_found : bool
-        Whether the given encoder left a choice.
+    compared : list of Encoder
+        What the given encoder left open, simplest first; one if nothing was.
     """
 
     trials: list[Trial]
     example: np.ndarray
     encoder: Encoder
-    is_encoder_found: bool = False
+    compared: list[Encoder] = field(default_factory=list)
 
     @property
     def identity(self) -> Trial:
@@ -116,8 +116,18 @@ class Discovery:
 
     @property
     def best(self) -> Trial:
-        """The trial with the lowest error of those that help; the identity if none does."""
-        return next(filter(self.helps, self.trials), self.identity)
+        """The trial with the lowest error of those that help; the identity if none does.
+
+        If it is one of the encoders that were left open, the simplest of them within 5 % of it.
+        """
+        helping = [*filter(self.helps, self.trials), self.identity]
+        of_encoders = [trial for trial in helping if trial.encoder in self.compared]
+        return self.simplest(of_encoders) if helping[0].encoder in self.compared else helping[0]
+
+    def simplest(self, trials: list[Trial]) -> Trial:
+        """Of trials in ascending order of error, the one with the simplest encoder within 5 % of the first."""
+        near = [trial for trial in trials if (1 - _RELEVANT) * trial.error <= trials[0].error]
+        return min(near, key=lambda trial: self.compared.index(trial.encoder or self.encoder))
 
     @property
     def orbit(self) -> Orbit:
@@ -127,7 +137,7 @@ class Discovery:
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The sections of a configuration with the best orbit: see :attr:`Trial.settings`."""
-        found = {"encoder": section(self.encoder)} if self.is_encoder_found else {}
+        found = {"encoder": section(self.encoder)} if len(self.compared) > 1 else {}
         return found | self.best.settings
 
     def model(self, n_components: int = 1000, random_state: int = 0) -> Pipeline:

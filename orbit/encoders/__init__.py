@@ -20,6 +20,7 @@ from orbit.encoders.pooling import (
     NoPooling as NoPooling,
     Pooling as Pooling,
 )
+from orbit.encoders.quantiles import Quantiles as Quantiles
 from orbit.encoders.spectrogram import MelSpectrogram as MelSpectrogram
 from orbit.encoders.sphere import Rectified as Rectified
 from orbit.encoders.triangle import UpperTriangle as UpperTriangle

@@ -94,6 +94,10 @@ class Encoder(Component):
         # working memory is kept in inference mode; callers outside of inference mode get an ordinary tensor
         return vectors if torch.is_inference_mode_enabled() else vectors.clone()
 
+    def mean_square(self, sample: Tensor) -> float:
+        """The mean squared norm of the vectors of a sample of points."""
+        return float(self.encode(sample).double().square().sum(1).mean())
+
     @classmethod
     def variants(cls, shape: tuple[int, ...]) -> list[Encoder]:
         """The encoders of this class that :func:`orbit.discover` tries on points of a shape, as it tries groups.

@@ -86,6 +86,8 @@ class Patches(Encoder):
     axes : int >= 1 or None
         Number of axes of a point before the one that holds channels, if there is one; None is
         :func:`~orbit.core.grid.grid_axes` of its shape.
+    differences : bool
+        Whether patches are those of the differences of successive entries along the first axis.
 
     Attributes
     ----------
@@ -118,6 +120,7 @@ class Patches(Encoder):
     n_patches: PositiveInt = 50_000
     axes: PositiveInt | None = None
     standardize: bool = False
+    differences: bool = False
 
     @classmethod
     def from_config(cls, layers: list[dict[str, Any]] | None = None, **values: Any) -> Self:
@@ -198,7 +201,7 @@ class Patches(Encoder):
                 layer.check()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        sides = shape[: self._axes(shape)]
+        sides = self._sides(shape)
         if len(shape) - len(sides) > 1:
             raise self._refuse(shape, "series, images or volumes of one to three axes, and one for channels")
         for i, layer in enumerate(self._layers()):
@@ -207,13 +210,22 @@ class Patches(Encoder):
             sides = layer.sides_out(sides)
 
     def is_global(self, shape: tuple[int, ...]) -> bool:
-        sides = shape[: self._axes(shape)]
+        sides = self._sides(shape)
         for layer in self._layers():
             sides = layer.sides_out(sides)
         return math.prod(sides) == 1
 
+    def mean_square(self, sample: Tensor) -> float:
+        if self.reduce is not None or not (self.unit_norm or self.standardize):
+            return super().mean_square(sample)
+        return 1.0 if self.unit_norm else float(np.count_nonzero(self.scale_))
+
     def _axes(self, shape: tuple[int, ...]) -> int:
         return grid_axes(shape) if self.axes is None else min(self.axes, len(shape))
+
+    def _sides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Sides of the maps that the first layer takes."""
+        return (shape[0] - self.differences, *shape[1 : self._axes(shape)])
 
     def _layers(self) -> list[Layer]:
         return self.layers or [Layer()]
@@ -243,8 +255,8 @@ class Patches(Encoder):
         if self._stages:
             shapes = [layer.shape_out_ for layer in self._stages[-1]]
             return (sum(channels for channels, *_ in shapes), *shapes[0][1:])
-        sides = self._axes(self.shape_in_)
-        return (math.prod(self.shape_in_[sides:]), *self.shape_in_[:sides])
+        sides = self._sides(self.shape_in_)
+        return (math.prod(self.shape_in_[len(sides) :]), *sides)
 
     def _maps(self, points: Tensor) -> Tensor:
         """The maps of the layers fitted so far, shape (channels, *sides, n)."""
@@ -261,7 +273,8 @@ class Patches(Encoder):
         return out
 
     def _channels_first(self, points: Tensor) -> Tensor:
-        """Points (n, *sides) or (n, *sides, channels) as maps (channels, *sides, n), contiguous."""
+        """Points (n, *sides) or (n, *sides, channels), or their differences, as maps (channels, *sides, n), contiguous."""
+        points = points.diff(dim=1) if self.differences else points
         # transposed as a matrix, which torch copies in blocks that fit the cache
         entries = points.flatten(1).T.contiguous().view(*points.shape[1:], len(points))
         has_channels = points.ndim - 1 > self._axes(self.shape_in_)

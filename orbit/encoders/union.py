@@ -82,12 +82,15 @@ class UnionEncoder(Encoder):
     def bytes_per_point(self, itemsize: int) -> int:
         return max(part.bytes_per_point(itemsize) for part in self.encoders_) + 2 * super().bytes_per_point(itemsize)
 
+    def mean_square(self, sample: Tensor) -> float:
+        return 1.0  # by its scales
+
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         seeds = spawn(random_state, len(self.parts))
         self.encoders_ = [clone(part).fit(X, seed) for part, seed in zip(self._built(), seeds, strict=True)]
         self.n_outputs_ = sum(part.n_outputs_ for part in self.encoders_)
         sample = torch.from_numpy(np.array(X[:_NORM_POINTS]))
-        squares = [float(part.encode(sample).double().square().sum(1).mean()) for part in self.encoders_]
+        squares = [part.mean_square(sample) for part in self.encoders_]
         least = torch.finfo(sample.dtype).tiny  # of a part that is zero everywhere
         weights = np.ones(len(squares)) if self.weights is None else np.array(self.weights)
         self.scales_ = np.sqrt(weights / weights.sum() / np.maximum(squares, least))

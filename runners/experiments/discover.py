@@ -40,6 +40,7 @@ _POINTS, _FEW_POINTS, _FEWEST_POINTS = 500, 400, 100
 _FEW_NUMBERS = 1_000_000
 
 _GLOBAL = "one window of the encoder spans the point, so that places do not matter; runner=discover compares groups"
+_TOLERANCE = ", within 5 %, where the simplest is taken"
 _NO_GROUP: dict[str, dict[str, Any]] = {"group": {"name": "identity"}}
 
 
@@ -165,12 +166,11 @@ def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
         found = discovered(plan, data, _few(data), refine=False, groups=groups)
     except InputError:  # too few points
         return {}, None
-    errors = dict[str, float]()
-    for trial in found.trials:  # in ascending order of error
-        errors.setdefault(brief(section(trial.encoder or found.encoder)), trial.error)
-    (best, error), (other, larger), *_ = errors.items()
-    chosen = section(found.trials[0].encoder or found.encoder)
-    return {"encoder": chosen}, f"{best}: the leave-one-out error is {error:.3g} with it, {larger:.3g} with {other}."
+    best = found.simplest(found.trials)
+    chosen, name = best.encoder or found.encoder, lambda trial: brief(section(trial.encoder or found.encoder))
+    other = next(trial for trial in found.trials if (trial.encoder or found.encoder) is not chosen)
+    errors = f"the leave-one-out error is {best.error:.3g} with it, {other.error:.3g} with {name(other)}"
+    return {"encoder": section(chosen)}, f"{name(best)}: {errors}{_TOLERANCE if other.error < best.error else ''}."
 
 
 def command_line(settings: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,0 +1,144 @@
+"""Generated sets whose classes differ in level or brightness, or in anything but these: the defaults beside a forest.
+
+    python -m benchmarks.levels [--seeds 0 1] [--only lesions loads]
+
+Prints a table of test accuracies and processor seconds: a run with ``encoder=by_size`` and else defaults, and a random
+forest on percentiles of the values. The rule by which the run chooses its encoder was written with seeds from 100 on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+from scipy.spatial.transform import Rotation
+from sklearn.ensemble import RandomForestClassifier
+
+from runners.measure.tables import markdown_table
+from runners.tracking.record import RunFolder
+
+# Points of each class, for training and in all; percentiles of the forest.
+_TRAIN, _ALL = 30, 90
+_PERCENTILES = 0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100
+
+
+def field(rng: np.random.Generator, shape: tuple[int, ...], width: float) -> np.ndarray:
+    """Smooth noise of variance 1."""
+    smooth = gaussian_filter(rng.standard_normal(shape), width, mode="wrap")
+    return smooth / smooth.std()
+
+
+def blobs(rng: np.random.Generator, shape: tuple[int, ...], number: int, width: float) -> np.ndarray:
+    """Gaussian spots of height 1 at random places, the highest of all at each position."""
+    places = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1)
+    centres = [rng.uniform(0, shape) for _ in range(number)]
+    squares = [np.square(places - centre).sum(-1) for centre in centres]
+    return np.exp(-np.min(squares, axis=0) / (2 * width**2))
+
+
+def lesion(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """A volume of tissue without a lesion, with a bright one, or with a dark one."""
+    tissue = rng.normal(0, 0.2) + field(rng, (24,) * 3, 1.5) + 0.5 * rng.standard_normal((24,) * 3)
+    return tissue + (0, 1, -1)[kind] * rng.uniform(4, 7) * blobs(rng, tissue.shape, 1, rng.uniform(1.5, 2.5))
+
+
+def spots(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """A picture with bright spots, dark spots, or neither, under changing light."""
+    ground = rng.normal(0, 0.3) + field(rng, (64, 64), 2) + 0.3 * rng.standard_normal((64, 64))
+    return ground + (0, 1, -1)[kind] * rng.uniform(3, 5) * blobs(rng, ground.shape, rng.integers(2, 6), 2)
+
+
+def level(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """A sensor's noise about one of three levels, which drift."""
+    drift = rng.normal(0, 0.4) + 0.3 * field(rng, (128,), 20)
+    return 1.0 * (kind - 1) + drift + field(rng, (128,), 2) + 0.3 * rng.standard_normal(128)
+
+
+def load(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """A week of hourly loads: a small or large base, with low or high peaks twice a day."""
+    base, peak = ((1, 1), (1, 2), (2, 1), (2, 2))[kind] * rng.lognormal(0, 0.2, 2)
+    hour = np.arange(168) - rng.uniform(-2, 2)
+    shape = sum(np.exp(-0.5 * np.square((hour - at + 12) % 24 - 12) / 4) for at in (8, 19))
+    days = np.repeat(rng.lognormal(0, 0.3, 7), 24)
+    return base + peak * days * shape * rng.lognormal(0, 0.2, 168) + 0.2 * rng.standard_normal(168)
+
+
+def texture(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """A volume of grains, fibres or layers at any turn, of any brightness."""
+    waves = np.stack(np.meshgrid(*[np.fft.fftfreq(24)] * 3, indexing="ij"), -1)
+    turned = waves @ Rotation.random(random_state=rng).as_matrix()
+    spread = np.exp(-2 * np.pi**2 * np.square(turned * ((1.5, 1.5, 1.5), (5, 1, 1), (2, 2, 0.7))[kind]).sum(-1))
+    volume = np.fft.ifftn(spread * np.fft.fftn(rng.standard_normal((24,) * 3))).real
+    return rng.normal() + rng.lognormal(0, 0.3) * (volume / volume.std() + 0.5 * rng.standard_normal(volume.shape))
+
+
+def gain(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """Pulses, steps or waves at a random time, through an amplifier of any gain and offset."""
+    phase = (np.arange(128) / 32 + rng.uniform()) % 1
+    wave = (np.exp(-np.square((phase - 0.5) / 0.08)), np.sign(phase - 0.5), np.sin(2 * np.pi * phase))[kind]
+    return rng.normal(0, 2) + rng.lognormal(0, 0.7) * (wave / wave.std() + 0.5 * rng.standard_normal(128))
+
+
+#: Name -> the generator of a point, and the number of classes.
+FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], int]] = {
+    "lesions in volumes": (lesion, 3),
+    "bright or dark spots": (spots, 3),
+    "levels of series": (level, 3),
+    "loads": (load, 4),
+    "textures of volumes": (texture, 3),
+    "gains of series": (gain, 3),
+}
+
+
+def drawn(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points, shape (n, *shape), and classes in turn; those for training first."""
+    point, classes = FAMILIES[name]
+    rng, y = np.random.default_rng(seed), np.arange(_ALL * classes) % classes
+    return np.array([point(rng, kind) for kind in y], np.float32), y
+
+
+def ours(X: np.ndarray, y: np.ndarray, n_train: int) -> tuple[float, float, str]:
+    """Accuracy and processor seconds of a run, and the encoder that it chose."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "set.npz", X=X, y=y, n_train=n_train)
+        given = [f"dataset.path={folder}/set.npz", f"outputs={folder}", "run_name=set", "tracking.enabled=false"]
+        command = [sys.executable, "run.py", "dataset=arrays", "encoder=by_size", "runner.save_model=false", *given]
+        subprocess.run(command, check=True, capture_output=True)
+        run = RunFolder(next(Path(folder).rglob("metrics.json")).parent)
+        metrics, encoder = run.read_metrics(), run.read_config()["encoder"]
+    chosen = " ".join(f"{key}={value}" for key, value in encoder.items() if key != "name" and value is not None)
+    return metrics["test/accuracy"], metrics["time/processor_s"], chosen
+
+
+def forest(X: np.ndarray, y: np.ndarray, n_train: int) -> tuple[float, float]:
+    start = time.process_time()
+    levels = np.percentile(X.reshape(len(X), -1), _PERCENTILES, axis=1).T
+    found = RandomForestClassifier(500, random_state=0).fit(levels[:n_train], y[:n_train])
+    return found.score(levels[n_train:], y[n_train:]), time.process_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
+    parser.add_argument("--only", nargs="*", default=[""], help="beginnings of the names of the families that are run")
+    args = parser.parse_args()
+    rows = []
+    for name in (name for name in FAMILIES if name.startswith(tuple(args.only))):
+        for seed in args.seeds:
+            X, y = drawn(name, seed)
+            n_train = _TRAIN * FAMILIES[name][1]
+            (right, seconds, chosen), (other, others) = ours(X, y, n_train), forest(X, y, n_train)
+            times = f"{seconds:.1f} s", f"{others:.1f} s"
+            rows.append([name, str(seed), f"{right:.1%}", times[0], chosen, f"{other:.1%}", times[1]])
+    print(markdown_table(["set", "seed", "orbit", "time", "encoder", "forest", "time"], rows))
+
+
+if __name__ == "__main__":
+    main()
