@@ -21,7 +21,7 @@ from orbit.core.random import generator
 from orbit.core.threads import default_threads, in_threads, threads_for
 from orbit.data.base import Task
 from orbit.data.splits import guess_task
-from orbit.discovery.result import SIGNIFICANT, Trial
+from orbit.discovery.result import RELEVANT, SIGNIFICANT, Trial
 from orbit.encoders import Encoder, NoEncoder
 from orbit.kernels.base import median_distance
 from orbit.orbits import Orbit, random_orbit_points
@@ -142,8 +142,13 @@ class LabelledPoints:
         """Whether the error of a trial is lower than that of another by more than chance, for these two alone."""
         return trial.error < other.error and self.p_value(trial, other) < SIGNIFICANT
 
+    def _is_far(self, trial: Trial, lowest: Trial) -> bool:
+        return lowest.error < (1 - RELEVANT) * trial.error and self.falls(lowest, trial)
+
     def tested(self, trials: list[Trial]) -> list[Trial]:
-        """Trials with their tests against the first, the identity."""
+        """Trials with their tests against the first, the identity, and against the one with the lowest error."""
+        lowest = min(trials, key=lambda trial: trial.error)
+        trials = [replace(trial, is_near=not self._is_far(trial, lowest)) for trial in trials]
         plain, others = trials[0], trials[1:]
         p = _holm([self.p_value(trial, plain) for trial in others])
         return [plain, *(replace(trial, p=float(value)) for trial, value in zip(others, p, strict=True))]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # What helps lowers the error by more than chance and by more than this share: averages over slightly larger and smaller
 # columns of a table, which smooth, lowered it by 2 % in seeds 0 to 2 of benchmarks/discover_trials.py.
-SIGNIFICANT, _RELEVANT = 0.05, 0.05
+SIGNIFICANT, RELEVANT = 0.05, 0.05
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Trial:
     p : float
         The probability of a difference from the identity at least as large by chance, by the paired t test of the
         absolute errors, after Holm's correction for the number of trials.
+    is_near : bool
+        Whether the lowest error is not lower by more than 5 % and, without a correction, more than chance.
     """
 
     orbit: Orbit
@@ -55,6 +57,7 @@ class Trial:
     seconds: float
     encoder: Encoder | None = None
     p: float = 1.0
+    is_near: bool = True
 
     @property
     def error(self) -> float:
@@ -89,6 +92,12 @@ class Trial:
         return ", ".join(filter(None, (self.group, self.q)))
 
 
+def simplest(trials: list[Trial]) -> Trial:
+    """Of trials in ascending order of error, of those near to the lowest, the first with the simplest encoder."""
+    near = [trial for trial in trials if trial.is_near] or trials
+    return min(near, key=lambda trial: trial.encoder.complexity if trial.encoder else 0)
+
+
 @dataclass(frozen=True, repr=False)
 class Discovery:
     """The result of :func:`discover`; as text a table and a sentence.
@@ -101,14 +110,14 @@ class Discovery:
         One of the points.
     encoder : Encoder
         The encoder of the trials that name none.
-    compared : list of Encoder
-        What the given encoder left open, simplest first; one if nothing was.
+    is_encoder_found : bool
+        Whether the given encoder left a choice.
     """
 
     trials: list[Trial]
     example: np.ndarray
     encoder: Encoder
-    compared: list[Encoder] = field(default_factory=list)
+    is_encoder_found: bool = False
 
     @property
     def identity(self) -> Trial:
@@ -118,16 +127,10 @@ class Discovery:
     def best(self) -> Trial:
         """The trial with the lowest error of those that help; the identity if none does.
 
-        If it is one of the encoders that were left open, the simplest of them within 5 % of it.
+        If it has an encoder of its own, the simplest that is near to the lowest error.
         """
         helping = [*filter(self.helps, self.trials), self.identity]
-        of_encoders = [trial for trial in helping if trial.encoder in self.compared]
-        return self.simplest(of_encoders) if helping[0].encoder in self.compared else helping[0]
-
-    def simplest(self, trials: list[Trial]) -> Trial:
-        """Of trials in ascending order of error, the one with the simplest encoder within 5 % of the first."""
-        near = [trial for trial in trials if (1 - _RELEVANT) * trial.error <= trials[0].error]
-        return min(near, key=lambda trial: self.compared.index(trial.encoder or self.encoder))
+        return simplest([trial for trial in helping if trial.encoder]) if helping[0].encoder else helping[0]
 
     @property
     def orbit(self) -> Orbit:
@@ -137,7 +140,7 @@ class Discovery:
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The sections of a configuration with the best orbit: see :attr:`Trial.settings`."""
-        found = {"encoder": section(self.encoder)} if len(self.compared) > 1 else {}
+        found = {"encoder": section(self.encoder)} if self.is_encoder_found else {}
         return found | self.best.settings
 
     def model(self, n_components: int = 1000, random_state: int = 0) -> Pipeline:
@@ -166,7 +169,7 @@ class Discovery:
 
     def helps(self, trial: Trial) -> bool:
         """Whether the error with the orbit is lower than without by more than chance (5 %), and by more than 5 %."""
-        return trial.error < (1 - _RELEVANT) * self.identity.error and trial.p < SIGNIFICANT
+        return trial.error < (1 - RELEVANT) * self.identity.error and trial.p < SIGNIFICANT
 
     def changes(self, trial: Trial) -> tuple[int, int]:
         """The number of points that are classified rightly only with the orbit, and only without."""

@@ -88,9 +88,9 @@ def discover(
     Cyclic(axis=0)
     """
     points = sampled(X, y, task, clusters, encoder, max_points, random_state)
-    compared = points.encoder.compared(points.X.shape[1:])
-    others = compared[1:]
-    points = replace(points, encoder=compared[0])
+    first, *others = points.encoder.compared(points.X.shape[1:])
+    is_found = first is not points.encoder
+    points = replace(points, encoder=first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about settings that nobody has chosen
         orbits = candidates(points.X, groups, refine, encoded=not points.encoder.is_identity)
@@ -105,7 +105,7 @@ def discover(
             _refine(trials, points)
             _multiply(trials, points)
     ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
-    return Discovery(ranked, points.X[:1], points.encoder, compared)
+    return Discovery(ranked, points.X[:1], points.encoder, is_found)
 
 
 def _refine(trials: list[Trial], points: LabelledPoints) -> None:

@@ -29,6 +29,8 @@ class Encoder(Component):
     ----------
     is_identity : bool
         Whether the vector of a point is the point itself, flattened.
+    complexity : int
+        Of encoders that a run compares, one with a higher complexity must lower the error by 5 % and more than chance.
     median_for_classes : bool
         Whether ``kernel.lengthscale=auto`` is the median distance of the vectors if targets are class labels. For
         features that are pooled or normalised no multiple of it classified better (docs/results/discover.md).
@@ -39,6 +41,7 @@ class Encoder(Component):
     """
 
     is_identity: ClassVar[bool] = False
+    complexity: int = 0
     median_for_classes: ClassVar[bool] = True
 
     shape_in_: tuple[int, ...]

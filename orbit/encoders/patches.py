@@ -273,7 +273,7 @@ class Patches(Encoder):
         return out
 
     def _channels_first(self, points: Tensor) -> Tensor:
-        """Points (n, *sides) or (n, *sides, channels), or their differences, as maps (channels, *sides, n), contiguous."""
+        """Points (n, *sides) or (n, *sides, channels) as maps (channels, *sides, n), contiguous; or of differences."""
         points = points.diff(dim=1) if self.differences else points
         # transposed as a matrix, which torch copies in blocks that fit the cache
         entries = points.flatten(1).T.contiguous().view(*points.shape[1:], len(points))

@@ -20,6 +20,7 @@ from orbit.core.files import write_whole
 from orbit.core.params import PositiveInt
 from orbit.data import Dataset
 from orbit.discovery import Discovery, discover
+from orbit.discovery.result import simplest
 from orbit.discovery.sections import brief, section
 from orbit.encoders import Encoder
 from orbit.registry import register
@@ -40,7 +41,7 @@ _POINTS, _FEW_POINTS, _FEWEST_POINTS = 500, 400, 100
 _FEW_NUMBERS = 1_000_000
 
 _GLOBAL = "one window of the encoder spans the point, so that places do not matter; runner=discover compares groups"
-_TOLERANCE = ", within 5 %, where the simplest is taken"
+_TOLERANCE = ", not clearly lower, so that the simplest is taken"
 _NO_GROUP: dict[str, dict[str, Any]] = {"group": {"name": "identity"}}
 
 
@@ -166,7 +167,7 @@ def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
         found = discovered(plan, data, _few(data), refine=False, groups=groups)
     except InputError:  # too few points
         return {}, None
-    best = found.simplest(found.trials)
+    best = simplest(found.trials)
     chosen, name = best.encoder or found.encoder, lambda trial: brief(section(trial.encoder or found.encoder))
     other = next(trial for trial in found.trials if (trial.encoder or found.encoder) is not chosen)
     errors = f"the leave-one-out error is {best.error:.3g} with it, {other.error:.3g} with {name(other)}"

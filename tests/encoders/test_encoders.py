@@ -11,9 +11,11 @@ from scipy.spatial.distance import pdist
 
 import orbit
 from orbit import Exact, Gaussian, InputError, NoisySort, Permutation, RandomFourier, Rotation, representations
+from orbit.core.grid import grid_axes
 from orbit.encoders import (
     BySize,
     Gradients,
+    GridPooling,
     Layer,
     MelSpectrogram,
     NoEncoder,
@@ -21,6 +23,7 @@ from orbit.encoders import (
     Patches,
     PointPairs,
     PrincipalComponents,
+    Quantiles,
     UnionEncoder,
     UpperTriangle,
 )
@@ -233,40 +236,64 @@ def test_settings_follow_from_the_size(shape, length, rng):
 @pytest.mark.parametrize(
     ("shape", "given", "expected"),
     [
-        ((47, 60, 3), {}, [(None, None)]),
+        ((47, 60, 3), {"values": None}, [(None, None)]),
         ((48, 60), {}, [(False, None), (True, None)]),
         ((48, 60, 3), {}, [(False, None), (True, "together"), (True, "apart"), (True, "both")]),
         ((48, 60, 3), {"textures": True}, [(True, "together"), (True, "apart"), (True, "both")]),
         ((48, 60, 3), {"channels": "apart"}, [(False, "apart"), (True, "apart")]),
         ((48, 60, 3), {"textures": False}, [(False, None)]),
-        ((200,), {}, [(None, None)]),
+        ((48, 60, 3), {"values": "alone"}, [(None, None)]),
+        ((63,), {"values": None}, [(None, None)]),
         ((9, 9, 9), {}, [(None, None)]),
     ],
     ids=str,
 )
 def test_what_is_left_open_is_compared(shape, given, expected):
-    compared = orbit.build("encoder", "by_size", **given).compared(shape)
+    compared = orbit.build("encoder", "by_size", **{"values": "none"} | given).compared(shape)
     assert [(encoder.textures, encoder.channels) for encoder in compared] == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "patches"),
+    [
+        ((200, 2), {}, [{"differences": True}, {"differences": False}]),
+        ((200, 2), {"differences": True}, [{"differences": True}]),
+        ((9, 9, 9, 2), {}, [{}]),
+        ((48, 60), {"textures": True}, [{"textures": True}]),
+        ((48, 60), {}, [{"textures": False}, {"textures": True}]),
+        ((48, 60, 3), {"textures": True}, [{"channels": each} for each in ("together", "apart", "both")]),
+    ],
+    ids=str,
+)
+def test_patches_come_before_quantiles_and_these_before_both(shape, given, patches):
+    compared = orbit.build("encoder", "by_size", **given).compared(shape)
+    beside = [each for each in patches if each.get("textures") is not False]
+    expected = [*({"values": None} | each for each in patches), {"values": "alone"}]
+    expected += [{"values": "beside"} | each for each in beside]
+    assert len(compared) == len(expected)
+    for encoder, parameters in zip(compared, expected, strict=True):
+        assert encoder.get_params() == encoder.get_params() | parameters
 
 
 @pytest.mark.parametrize("shape", [(70, 2), (26, 26, 2), (48, 48, 2), (8, 8, 9, 2)], ids=str)
 def test_settings_by_size_take_channels_apart(shape, rng):
     encoder = orbit.build("encoder", "by_size", channels="apart", axes=len(shape) - 1)
-    for part in encoder.fit(rng.standard_normal((70, *shape)), 0).encoders_:
+    fitted = encoder.fit(rng.standard_normal((70, *shape)), 0).encoder_
+    for part in getattr(fitted, "encoders_", [fitted]):
         assert {layer.shape_in_[0] for layer in part.layers_} == {1}
 
 
 def test_objects_of_any_size_have_about_as_many_positions(rng):
     encoder = orbit.build("encoder", "by_size", textures=False)
     assert not encoder.is_global((80, 72))
-    [layer] = encoder.fit(rng.random((12, 80, 72)), 0).encoders_[0].layers_
+    [layer] = encoder.fit(rng.random((12, 80, 72)), 0).encoder_.layers_
     assert layer.stride == 3
 
 
 def test_small_points_are_not_encoded():
     encoder = BySize()
     assert encoder.for_shape((23, 40)).is_identity
-    assert encoder.for_shape((24, 40)) is encoder
+    assert isinstance(encoder.for_shape((24, 40)), Patches)
 
 
 @pytest.mark.parametrize(
@@ -276,15 +303,60 @@ def test_one_window_spans_series_and_textures(shape, expected):
     assert BySize().is_global(shape) is expected
 
 
-def test_both_lengths_of_patches_of_series_and_differences_count_the_same(rng):
+def test_parts_of_series_count_the_same(rng):
     X = rng.standard_normal((70, 80)).cumsum(1)
-    encoder = BySize().fit(X, 0)
-    assert [each.layers_[0].size for each in encoder.encoders_] == [9, 25, 9, 25]
-    ends = np.cumsum([each.n_outputs_ for each in encoder.encoders_])
-    vectors = np.split(encoded(encoder, X), ends[:-1], axis=1)
-    for each, part, found in zip(encoder.encoders_, (X, X, np.diff(X), np.diff(X)), vectors, strict=True):
-        assert np.square(found).sum(1).mean() == pytest.approx(ends[-1] / 4, rel=0.01)  # but for constant columns
-        np.testing.assert_allclose(found, encoded(each, part) * np.sqrt(ends[-1] / 4 / each.n_outputs_), rtol=1e-12)
+    encoder = BySize(values="beside").fit(X, 0).encoder_
+    patches, values = encoder.encoders_
+    assert [(each.layers_[0].size, each.differences) for each in patches.encoders_] == [
+        *((size, differences) for differences in (False, True) for size in (9, 25))
+    ]
+    vectors = np.split(encoded(encoder, X), [patches.n_outputs_], axis=1)
+    np.testing.assert_allclose(vectors[1], encoded(values, X) / np.sqrt(2), rtol=1e-12)
+    assert [np.square(each).sum(1).mean() for each in vectors] == pytest.approx([0.5, 0.5])
+    ends = np.cumsum([each.n_outputs_ for each in patches.encoders_])
+    parts = np.split(vectors[0], ends[:-1], axis=1)
+    assert [np.square(each).sum(1).mean() for each in parts] == pytest.approx([0.125] * 4)
+
+
+@pytest.mark.parametrize("more", [{"unit_norm": False, "standardize": True}, {"reduce": 5}, {}], ids=str)
+def test_patches_of_differences_are_those_of_the_differenced_points(rng, more):
+    X = rng.standard_normal((30, 40, 2)).cumsum(1)
+    one, other = (Patches([Layer(pooling=GridPooling(1))], axes=1, differences=each, **more) for each in (True, False))
+    found, expected = encoded(one.fit(X, 0), X), encoded(other.fit(np.diff(X, axis=1), 0), np.diff(X, axis=1))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert one.mean_square(torch.from_numpy(X)) == pytest.approx(np.square(expected).sum(1).mean())
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (40, 2), (7, 6), (8, 8, 8, 2)], ids=str)
+def test_quantiles_are_those_of_numpy(shape, rng):
+    X = rng.standard_normal((20, *shape)) * 10 + 100
+    encoder, axes = Quantiles(n_levels=9).fit(X), grid_axes(shape)
+    nodes, weights = np.polynomial.legendre.leggauss(9)
+    channels = X.reshape(20, int(np.prod(shape[:axes])), -1)
+    expected = np.quantile(channels, (nodes + 1) / 2, axis=1).transpose(1, 2, 0)
+    expected = (expected - expected.mean(0)) * np.sqrt(weights / 2)
+    expected /= np.sqrt(np.square(expected).sum(2).mean(0))[:, None]
+    np.testing.assert_allclose(encoded(encoder, X), expected.reshape(20, -1), atol=1e-10)
+
+
+def test_squared_distances_of_quantiles_are_those_of_wasserstein(rng):
+    X = rng.gamma(2, size=(40, 500)) * rng.uniform(0.5, 2, (40, 1)) + rng.standard_normal((40, 1))
+    vectors = encoded(Quantiles().fit(X), X)
+    ordered = np.sort(X, axis=1)
+    exact = np.square(ordered[1:] - ordered[:1]).mean(1)
+    found = np.square(vectors[1:] - vectors[:1]).sum(1)
+    np.testing.assert_allclose(found / found.mean(), exact / exact.mean(), atol=0.03)
+
+
+def test_quantiles_of_a_channel_that_is_everywhere_the_same_are_zero(rng):
+    X = np.stack([rng.standard_normal((20, 9, 9)), np.full((20, 9, 9), 0.1)], -1)
+    vectors = encoded(Quantiles(4).fit(X), X).reshape(20, 2, 4)
+    assert np.any(vectors[:, 0])
+    assert not np.any(vectors[:, 1])
+
+
+class TestQuantiles(EncoderContract):
+    component = Quantiles
 
 
 class TestBySize(EncoderContract):

@@ -101,7 +101,7 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
         made, (kind, why) = with_discovered_settings(plan(composed(*base)), None)
         expected = {"name": "by_size", "axes": None, "textures": name == "textures", "channels": None}
-        assert made.config["encoder"] == expected
+        assert made.config["encoder"] == expected | {"values": None, "differences": None}
         assert kind == ("encoder" if given else "group")
         if given:
             assert "the leave-one-out error is" in why
@@ -121,7 +121,14 @@ def test_channels_of_textures_are_apart_or_together_by_their_errors(tmp_path, rn
     for expected, channels in stains.items():
         path = tmp_path / f"{expected}.npz"
         np.savez(path, X=np.stack(channels, -1).astype(np.float32), y=labels)
-        base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", "encoder.textures=true", *given)
+        base = (
+            "dataset=arrays",
+            f"dataset.path={path}",
+            "encoder=by_size",
+            "encoder.textures=true",
+            "encoder.values=none",
+            *given,
+        )
         made, (_, why) = with_discovered_settings(plan(composed(*base)), None)
         assert made.config["group"]["name"] == "identity"
         assert made.config["encoder"]["textures"] is True
