@@ -37,13 +37,13 @@ _SERIES = [
     Layer(
         size,
         normalization=ContrastNormalization(),
-        n_components=n_components,
+        n_components=32,
         pooling=_EVERYWHERE,
-        statistics=["mean", "positive", "maximum"],
+        statistics=["mean", "positive", "share", "maximum"],
         dilation=[1, 2, 4, 8, 16, 32],
         padding="zero",
     )
-    for size, n_components in ((9, 64), (25, 32))
+    for size in (9, 25)
 ]
 _OBJECTS = Layer(normalization=MeanRemoval(), n_components=64, pooling=GaussianPooling(4))
 _TEXTURES = {

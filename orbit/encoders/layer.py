@@ -14,7 +14,7 @@ from orbit.core.component import Component
 from orbit.core.errors import ParameterError, of_part
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params
-from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whitening
+from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whitening, reciprocal
 from orbit.encoders.pooling import GaussianPooling, GridPooling, MeanPooling, NoPooling, Pooling, Statistic
 from orbit.encoders.positions import Padding, Positions
 from orbit.encoders.sphere import Rectified, SphereMap, has_random_map, landmark_map, random_map
@@ -29,6 +29,9 @@ _GPU_BREADTH = 256
 
 # Points of a tile, the last axis of maps, at most.
 _MOST_POINTS = 64
+
+# Quantiles of likenesses over patches, between which a share rises from 0 to 1, and the number of these patches.
+_LEVELS, _LEVEL_PATCHES = (0.7, 0.9), 5000
 
 # Patches with a norm below this share of the root mean square have no direction, only rounding errors.
 _NO_DIRECTION = 1e-5
@@ -77,9 +80,11 @@ class Layer(Component):
         on the patch.
     pooling : Pooling or list of Pooling, one for each axis, or None
         The windows a_c; None is ``GaussianPooling()``.
-    statistics : {"mean", "positive", "maximum"} or list of them
-        What is taken of the features in a window, several side by side: their weighted mean, that of their positive
-        part, or the largest where the weight is not zero.
+    statistics : {"mean", "positive", "share", "maximum"} or list of them
+        What is taken in a window, several side by side. ``mean``: the weighted mean of the features. The others are of
+        likenesses |p_u| kappa, without K_ZZ^(-1/2). ``positive``: the weighted mean of what exceeds the 0.7-quantile of
+        a likeness over patches. ``share``: the weight of positions above it, in proportion up to the 0.9-quantile.
+        ``maximum``: the largest likeness where the weight is not zero.
     dilation : int >= 1 or list of int
         Distance between the entries of a patch. With several, each has landmarks of its own, and their features are
         side by side.
@@ -96,6 +101,8 @@ class Layer(Component):
         The channels that patches are taken from.
     templates_ : array, shape (order of the group, landmarks or random vectors, d)
     linear_ : array K_ZZ^(-1/2), shape (rank, landmarks), or None
+    levels_ : array, shape (2, columns, landmarks or random vectors), or None
+        The two quantiles of likenesses, for the statistics that need them.
     shape_in_, shape_out_ : tuple of int
         (channels, *sides) of the maps.
     """
@@ -257,7 +264,38 @@ class Layer(Component):
         has_direction = norms > self.floor_
         units = (patches[:, has_direction] / norms[has_direction]).T.contiguous()
         self._fit_features(units if len(units) else torch.eye(1, self.d_, dtype=patches.dtype), rng)
+        self.levels_ = self._levels(patches[:, :_LEVEL_PATCHES], norms[:_LEVEL_PATCHES]) if self._has_levels else None
         return self
+
+    @property
+    def _has_levels(self) -> bool:
+        return not {"positive", "share"}.isdisjoint(several(self.statistics))
+
+    def _levels(self, patches: Tensor, norms: Tensor) -> np.ndarray:
+        """Quantiles of likenesses over patches (d, count), not divided by their norms."""
+        units = patches.new_empty(self.templates_.shape[2], len(norms))
+        torch.mul(patches, reciprocal(norms, self.floor_), out=units[: self.d_])
+        templates = torch.as_tensor(self.templates_).to(units).flatten(0, 1)
+        values = units.new_empty(self.features_.columns, len(templates), len(norms))
+        low, high = np.quantile(self.likenesses(templates, units, norms, values).double().numpy(), _LEVELS, axis=2)
+        return np.stack([low, np.maximum(high, low + np.finfo(units.numpy().dtype).eps * (1 + np.abs(low)))])
+
+    def likenesses(self, templates: Tensor, patches: Tensor, norms: Tensor, values: Tensor) -> Tensor:
+        """|p| kappa of unit patches (d, count), or (d + 1, count), and templates, shape (columns, m, count).
+
+        ``values`` is working memory, (columns, order * m, count); the last row of d + 1 is written.
+        """
+        factor = norms if self.homogeneous else None
+        if self.features_.norm_in_product:
+            self.features_.coordinate(factor, patches[-1])
+            factor = None
+        torch.mm(templates, patches, out=values[0])
+        self.features_.activate(values)
+        if len(self.templates_) > 1:
+            values = values.unflatten(1, (len(self.templates_), -1)).mean(1)
+        if self.scale_ != 1:
+            values.mul_(self.scale_)
+        return values if factor is None else values.mul_(factor)
 
     def _fit_features(self, units: Tensor, rng: np.random.Generator) -> None:
         kernel, d = self._fitted_kernel(units), units.shape[1]
@@ -293,7 +331,9 @@ class Layer(Component):
 
     @property
     def shape_out_(self) -> tuple[int, ...]:
-        return (len(several(self.statistics)) * self.channels_, *map(len, self.windows_))
+        likenesses = self.features_.columns * self.n_templates_
+        lengths = [self.channels_ if each == "mean" else likenesses for each in several(self.statistics)]
+        return (sum(lengths), *map(len, self.windows_))
 
     @property
     def channels_(self) -> int:
@@ -304,24 +344,16 @@ class Layer(Component):
     def n_templates_(self) -> int:
         return self.templates_.shape[1]
 
-    @property
-    def is_linear_(self) -> bool:
-        """Whether K_ZZ^(-1/2) may be applied after pooling."""
-        return several(self.statistics) == ["mean"]
-
     def tile(self, device: torch.device) -> Tile:
         """How much of the work is done at once, so that it fits the cache."""
         breadth = _GPU_BREADTH if device.type == "cuda" else 1
         numbers, m = breadth * _TILE_NUMBERS, self.n_templates_
         per_template = len(self.templates_) * self.features_.columns
         places, first = math.prod(self.positions_.counts[1:]), self.positions_.counts[0]
-        # features of a patch depend on all products if K_ZZ^(-1/2) comes before the pooling
-        width = max(self.d_ + 1, per_template * (1 if self.is_linear_ else m))
+        width = max(self.d_ + 1, per_template)
         points = int(min(breadth * _MOST_POINTS, max(1, numbers // (width * places))))
-        templates = m
-        if self.is_linear_:
-            blocks = -(-m // max(1, numbers // (per_template * places * points)))
-            templates = -(-m // blocks)
+        blocks = -(-m // max(1, numbers // (per_template * places * points)))
+        templates = -(-m // blocks)
         width = max(self.d_ + 1, per_template * templates)
         return Tile(points, min(first, max(1, numbers // (width * places * points))), templates)
 

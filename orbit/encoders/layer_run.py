@@ -36,9 +36,9 @@ class LayerRun:
         c, places = layer.features_.columns, math.prod(map(len, layer.windows_)) * points
         self._patches = like.new_empty(self.k * count)
         self._values = like.new_empty(c * self.order * tile.templates * count)
-        before = c * self.m if layer.is_linear_ else layer.channels_
-        self._pooled = like.new_empty(len(several(layer.statistics)) * before * places)
-        self._features = like.new_empty(layer.channels_ * (places if layer.is_linear_ else count))
+        self._pooled = like.new_empty(len(several(layer.statistics)) * c * self.m * places)
+        self._features = like.new_empty(layer.channels_ * places)
+        self.levels = None if layer.levels_ is None else torch.as_tensor(layer.levels_).to(like)
 
     def fits(self, points: int, like: Tensor) -> bool:
         """Whether it was made for this number of points, precision and device."""
@@ -50,56 +50,40 @@ class LayerRun:
         maps = positions.padded(maps[layer.part_])
         patches = positions.patches(maps)
         norms = positions.sums(maps.square()).sqrt_() if layer.normalization_ is None else None
-        windows, statistics = layer.shape_out_[1:], len(several(layer.statistics))
-        columns, channels = (layer.features_.columns, self.m) if layer.is_linear_ else (1, layer.channels_)
-        shape = (statistics, columns, channels, *windows, n)
+        windows, statistics = layer.shape_out_[1:], several(layer.statistics)
+        shape = (len(statistics), layer.features_.columns, self.m, *windows, n)
         pooled = self._pooled[: math.prod(shape)].view(shape)
         self.pool.start(pooled)
         for rows in self.strips:
             view = patches.narrow(len(windows) + 1, rows.start, rows.stop - rows.start)
-            strip, factor = self._strip(view, None if norms is None else norms[rows])
+            strip, norms_ = self._strip(view, None if norms is None else norms[rows])
             for block, templates in self.blocks:
-                values = self._values_of(templates, strip, factor).unflatten(-1, view.shape[len(windows) + 1 :])
-                if layer.is_linear_:
-                    for column, part in enumerate(values):
-                        self.pool.add(part, rows.start, pooled[:, column, block])
-                else:
-                    self.pool.add(self._linear(values.flatten(0, 1)), rows.start, pooled[:, 0])
-        pooled = pooled.flatten(0, 2)
-        return self._linear(pooled) if layer.is_linear_ else pooled
-
-    def _strip(self, view: Tensor, norms: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Patches as columns, shape (d, count), and the factor of their features."""
-        layer = self.layer
-        patches = self._patches[: self.k * view[0].numel() // layer.size ** len(layer.windows_)].view(self.k, -1)
-        norms = self._unit_patches(view, norms, patches)
-        factor = norms if layer.homogeneous else None
-        if layer.features_.norm_in_product:
-            layer.features_.coordinate(factor, patches[-1])
-            factor = None
-        return patches, factor
-
-    def _values_of(self, templates: Tensor, patches: Tensor, factor: Tensor | None) -> Tensor:
-        """kappa of patches and landmarks, or random features, shape (columns, m, count)."""
-        layer, count = self.layer, patches.shape[1]
-        c = layer.features_.columns
-        values = self._values[: c * len(templates) * count].view(c, -1, count)
-        torch.mm(templates, patches, out=values[0])
-        layer.features_.activate(values)
-        if self.order > 1:
-            values = values.view(c, self.order, -1, count).mean(1)
-        if layer.scale_ != 1:
-            values.mul_(layer.scale_)
-        if factor is not None:
-            values.mul_(factor)
-        return values
-
-    def _linear(self, maps: Tensor) -> Tensor:
-        """K_ZZ^(-1/2) times the values in the first axis."""
+                values = self._values_of(templates, strip, norms_).unflatten(-1, view.shape[len(windows) + 1 :])
+                for column, part in enumerate(values):
+                    levels = None if self.levels is None else tuple(self.levels[:, column, block])
+                    self.pool.add(part, rows.start, pooled[:, column, block], levels)
         if self.linear is None:
-            return maps
-        out = self._features[: len(self.linear) * maps[0].numel()].view(len(self.linear), *maps.shape[1:])
-        torch.mm(self.linear, maps.flatten(1), out=out.flatten(1))
+            return pooled.flatten(0, 2)
+        pairs = zip(pooled.flatten(1, 2), statistics, strict=True)
+        found = [self._linear(self.linear, each) if statistic == "mean" else each for each, statistic in pairs]
+        return torch.cat(found) if len(found) > 1 else found[0]
+
+    def _strip(self, view: Tensor, norms: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Unit patches as columns, shape (d, count) or (d + 1, count), and their norms."""
+        patches = self._patches[: self.k * view[0].numel() // self.layer.size ** len(self.layer.windows_)]
+        patches = patches.view(self.k, -1)
+        return patches, self._unit_patches(view, norms, patches)
+
+    def _values_of(self, templates: Tensor, patches: Tensor, norms: Tensor) -> Tensor:
+        """Likenesses, shape (columns, m, count)."""
+        c, count = self.layer.features_.columns, patches.shape[1]
+        values = self._values[: c * len(templates) * count].view(c, -1, count)
+        return self.layer.likenesses(templates, patches, norms, values)
+
+    def _linear(self, matrix: Tensor, maps: Tensor) -> Tensor:
+        """A matrix times the values in the first axis."""
+        out = self._features[: len(matrix) * maps[0].numel()].view(len(matrix), *maps.shape[1:])
+        torch.mm(matrix, maps.flatten(1), out=out.flatten(1))
         return out
 
     def _unit_patches(self, view: Tensor, norms: Tensor | None, out: Tensor) -> Tensor:

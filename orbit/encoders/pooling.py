@@ -12,7 +12,7 @@ from torch import Tensor
 from orbit.core.component import Component
 from orbit.core.params import PositiveFloat, PositiveInt
 
-Statistic = Literal["mean", "positive", "maximum"]
+Statistic = Literal["mean", "positive", "share", "maximum"]
 
 
 class Pooling(Component):
@@ -102,7 +102,7 @@ class Pool:
     ----------
     windows : list of arrays, shapes (windows, length), for each axis
     statistics : list of str
-        ``mean``, ``positive`` (the mean of the positive part) and ``maximum``, side by side.
+        As of :class:`~orbit.encoders.layer.Layer`.
     like : tensor of the precision and on the device of the maps
     """
 
@@ -118,13 +118,17 @@ class Pool:
         for pooled, statistic in zip(out, self.statistics, strict=True):
             pooled.fill_(-math.inf) if statistic == "maximum" else pooled.zero_()
 
-    def add(self, values: Tensor, start: int, out: Tensor) -> None:
-        """Add the positions from ``start`` on, ``values`` (m, rows, *positions, n)."""
+    def add(self, values: Tensor, start: int, out: Tensor, levels: tuple[Tensor, Tensor] | None) -> None:
+        """Add the positions from ``start`` on, ``values`` (m, rows, *positions, n); two levels (m,) of each row."""
         for pooled, statistic in zip(out, self.statistics, strict=True):
             if statistic == "maximum":
                 self._raise(values, start, pooled)
+            elif statistic == "mean" or levels is None:
+                self._add(values, start, pooled)
             else:
-                self._add(values.clamp(min=0) if statistic == "positive" else values, start, pooled)
+                low, high = (each.view(-1, *(1,) * (values.ndim - 1)) for each in levels)
+                above = values.sub(low).clamp_(min=0)
+                self._add(above.div_(high - low).clamp_(max=1) if statistic == "share" else above, start, pooled)
 
     def _add(self, values: Tensor, start: int, pooled: Tensor) -> None:
         for axis in range(len(self.matrices) - 1, 0, -1):

@@ -173,22 +173,45 @@ def test_patches_along_any_number_of_axes(shape, axes, options, dilation, rng):
     np.testing.assert_allclose(found @ found.T, expected, rtol=1e-7)
 
 
+@pytest.mark.parametrize("kernel", ["exponential", "rectified"])
 @pytest.mark.parametrize(("shape", "cells"), [((19,), 2), ((9, 8), [1, 3]), ((8, 8, 8), [2, 1, 3])], ids=str)
-def test_statistics_of_the_features_in_cells(shape, cells, rng, monkeypatch):
+def test_statistics_of_likenesses_in_cells(shape, cells, kernel, rng, monkeypatch):
     monkeypatch.setattr("orbit.encoders.layer._TILE_NUMBERS", 300)  # several strips and blocks
     X = rng.standard_normal((4, *shape))
-    options = {"size": 3, "n_components": 6, "unit_norm": False}
-    features = encoded(patches_of(**options, pooling="none").fit(X, 0), X).reshape(4, -1, *(s - 2 for s in shape))
-    names = ["maximum", "mean", "positive"]
-    found = encoded(patches_of(**options, pooling="grid", cells=cells, statistics=names).fit(X, 0), X)
+    options = {"size": 3, "n_components": 6, "unit_norm": False, "kernel": kernel}
+    names = ["maximum", "mean", "positive", "share"]
+    encoder = patches_of(**options, pooling="grid", cells=cells, statistics=names).fit(X, 0)
+    [layer] = encoder.layers_
+    patches = strided_patches(X, len(shape), size=3, stride=1, dilation=1, padding="none")
+    norms = np.linalg.norm(patches, axis=2)[..., None]
+    if kernel == "exponential":
+        directions = layer.templates_[0][:, :-1] / (4 / np.log(2))  # exponents are of base two
+        likenesses = norms * np.exp(4 * (patches / norms @ directions.T - 1))
+        features = likenesses @ layer.linear_.T
+    else:
+        products = patches / norms @ layer.templates_[0].T
+        likenesses = norms * np.concatenate([np.maximum(products - 0.1, 0), np.maximum(-products - 0.1, 0)], 2)
+        features = likenesses
+    low, high = np.quantile(likenesses, [0.7, 0.9], axis=(0, 1))  # all patches are in the sample
     counts = [cells] * len(shape) if isinstance(cells, int) else cells
-    bounds = [[-(-side * c // n) for c in range(n + 1)] for side, n in zip(features.shape[2:], counts, strict=True)]
+    cell_of = [[u * n // (side - 2) for u in range(side - 2)] for side, n in zip(shape, counts, strict=True)]
+    cell_of = [*itertools.product(*cell_of)]
     expected = []
-    for statistic in (np.max, np.mean, lambda part, axis: np.maximum(part, 0).mean(axis)):
-        places = itertools.product(*(itertools.pairwise(each) for each in bounds))
-        windows_ = [features[:, :, *(slice(*part) for part in place)] for place in places]
-        expected.append(np.stack([statistic(w, axis=tuple(range(2, w.ndim))) for w in windows_], axis=2))
-    np.testing.assert_allclose(found, np.stack(expected, axis=1).reshape(4, -1), rtol=1e-9, atol=1e-12)
+    for point, whitened in zip(likenesses, features, strict=True):
+        found = {name: [] for name in names}
+        for cell in sorted(set(cell_of)):
+            rows = [i for i, each in enumerate(cell_of) if each == cell]
+            found["maximum"].append([max(point[i, j] for i in rows) for j in range(len(low))])
+            found["mean"].append([sum(whitened[i, j] for i in rows) / len(rows) for j in range(whitened.shape[1])])
+            found["positive"].append(
+                [sum(max(point[i, j] - low[j], 0) for i in rows) / len(rows) for j in range(len(low))]
+            )
+            shares = [
+                [min(max((point[i, j] - low[j]) / (high[j] - low[j]), 0), 1) for i in rows] for j in range(len(low))
+            ]
+            found["share"].append([sum(each) / len(rows) for each in shares])
+        expected.append(np.concatenate([np.array(found[name]).T.ravel() for name in names]))
+    np.testing.assert_allclose(encoded(encoder, X), expected, rtol=1e-7, atol=1e-10)
 
 
 def test_a_reversal_of_series_patches_is_averaged(rng):
