@@ -10,20 +10,25 @@ settings of the encoder, on seeds from 100 on.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from hydra import compose, initialize_config_dir
 from scipy.ndimage import gaussian_filter
 from scipy.spatial.transform import Rotation
 from sklearn.ensemble import RandomForestClassifier
 
+import runners.components  # noqa: F401  registers the runners
+from runners.config import config_dirs
+from runners.config.plan import plan
+from runners.config.schema import register_schemas
+from runners.experiments.discover import with_discovered_settings
+from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
 from runners.measure.tables import markdown_table
-from runners.tracking.record import RunFolder
 
 # Points of each class, for training and in all; percentiles of the forest.
 _TRAIN, _ALL = 30, 90
@@ -106,23 +111,18 @@ def drawn(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def ours(X: np.ndarray, y: np.ndarray, n_train: int, settings: list[str]) -> tuple[float, float, str]:
     """Accuracy and processor seconds of a run, and the encoder that it chose."""
-    with tempfile.TemporaryDirectory() as folder:
+    own = config_dirs.own()
+    register_schemas(own, *config_dirs.of_plugins())
+    with tempfile.TemporaryDirectory() as folder, initialize_config_dir(str(own), version_base="1.3"):
         np.savez(Path(folder) / "set.npz", X=X, y=y, n_train=n_train)
-        given = [f"dataset.path={folder}/set.npz", f"outputs={folder}", "run_name=set", "tracking.enabled=false"]
-        command = [
-            sys.executable,
-            "run.py",
-            "dataset=arrays",
-            "encoder=by_size",
-            "runner.save_model=false",
-            *given,
-            *settings,
-        ]
-        subprocess.run(command, check=True, capture_output=True)
-        run = RunFolder(next(Path(folder).rglob("metrics.json")).parent)
-        metrics, encoder = run.read_metrics(), run.read_config()["encoder"]
-    chosen = " ".join(f"{key}={value}" for key, value in encoder.items() if key != "name" and value is not None)
-    return metrics["test/accuracy"], metrics["time/processor_s"], chosen
+        given = ["dataset=arrays", f"dataset.path={folder}/set.npz", "encoder=by_size", "engine.progress=false"]
+        start = time.process_time()
+        made, _ = with_discovered_settings(plan(compose("config", overrides=[*given, *settings])), None)
+        metrics = fit_and_score(made, made.load(), Stopwatch()).metrics
+    chosen = " ".join(
+        f"{key}={value}" for key, value in made.config["encoder"].items() if key != "name" and value is not None
+    )
+    return metrics["test/accuracy"], time.process_time() - start, chosen
 
 
 def forest(X: np.ndarray, y: np.ndarray, n_train: int) -> tuple[float, float]:

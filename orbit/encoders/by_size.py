@@ -32,6 +32,9 @@ _POSITIONS = 24
 # What is compared of the channels of textures.
 _CHANNELS: tuple[Channels, ...] = "together", "apart", "both"
 
+# Patches of series that landmarks are fitted to, for each distance: enough for 32, in a third of the time of 50,000.
+_OF_SERIES = 10_000
+
 _EVERYWHERE = GridPooling(1)
 _SERIES = [
     Layer(
@@ -185,7 +188,8 @@ class BySize(Encoder):
         """Patches with a layer, and those of its dilations whose patches fit into an axis of some length."""
         dilation = [each for each in several(layer.dilation) if each * (layer.size - 1) < length]
         made = replace(layer, dilation=dilation, stride=stride or layer.stride, channels=self.channels or "together")
-        return Patches([made], not standardize, axes=axes, standardize=standardize, differences=differences)
+        n_patches = _OF_SERIES if axes == 1 else 50_000
+        return Patches([made], not standardize, None, 0.0, n_patches, axes, standardize, differences)
 
     def _axes_of(self, shape: tuple[int, ...]) -> int:
         return min(self.axes or grid_axes(shape), len(shape), max(_SHORTEST))

@@ -120,15 +120,16 @@ class Pool:
 
     def add(self, values: Tensor, start: int, out: Tensor, levels: tuple[Tensor, Tensor] | None) -> None:
         """Add the positions from ``start`` on, ``values`` (m, rows, *positions, n); two levels (m,) of each row."""
+        if levels is not None:
+            low, high = (each.view(-1, *(1,) * (values.ndim - 1)) for each in levels)
+            above = values.sub(low).clamp_(min=0)
         for pooled, statistic in zip(out, self.statistics, strict=True):
             if statistic == "maximum":
                 self._raise(values, start, pooled)
-            elif statistic == "mean" or levels is None:
-                self._add(values, start, pooled)
+            elif statistic == "share":
+                self._add(above.div(high - low).clamp_(max=1), start, pooled)
             else:
-                low, high = (each.view(-1, *(1,) * (values.ndim - 1)) for each in levels)
-                above = values.sub(low).clamp_(min=0)
-                self._add(above.div_(high - low).clamp_(max=1) if statistic == "share" else above, start, pooled)
+                self._add(above if statistic == "positive" else values, start, pooled)
 
     def _add(self, values: Tensor, start: int, pooled: Tensor) -> None:
         for axis in range(len(self.matrices) - 1, 0, -1):
