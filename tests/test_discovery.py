@@ -18,7 +18,10 @@ from orbit import (
     Translation,
     discover,
 )
-from orbit.discovery import candidates
+from orbit.discovery import Discovery, candidates
+from orbit.discovery.points import sampled
+from orbit.discovery.result import Trial, simplest
+from orbit.encoders import BySize
 from orbit.kernels.base import median_distance
 from orbit.orbits import random_orbit_points
 from orbit.solvers.left_out import encoded_targets, left_out
@@ -174,3 +177,20 @@ def test_the_model_of_numbers_is_a_regression(rng):
     X = rng.normal(size=(40, 3))
     found = discover(X, X @ [1.0, 2.0, 3.0], groups=[], refine=False)
     assert found.model(30).fit(X, X @ [1.0, 2.0, 3.0]).score(X, X @ [1.0, 2.0, 3.0]) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("of_simple", "of_values", "is_simple"), [(0.104, 0.1, True), (0.11, 0.1, False), (0.1, 0.11, True)], ids=str
+)
+def test_a_more_complex_encoder_must_be_clearly_better(of_simple, of_values, is_simple, rng):
+    X, y = rng.standard_normal((60, 3)), np.arange(60) % 2
+    points = sampled(X, y, None, None, None, 500, 0)
+    simple, other = BySize(), BySize(values="beside")
+    noise = rng.uniform(0.99, 1.01, 60)
+    trials = [
+        Trial(Orbit(), error * noise, None, 1.0, 0.0, encoder)
+        for error, encoder in ((0.2, None), (of_values, other), (of_simple, simple))
+    ]
+    ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
+    assert (simplest(ranked).encoder is simple) == is_simple
+    assert (Discovery(ranked, X[:1], BySize()).best.encoder is simple) == is_simple

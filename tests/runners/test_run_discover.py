@@ -134,3 +134,13 @@ def test_channels_of_textures_are_apart_or_together_by_their_errors(tmp_path, rn
         assert made.config["encoder"]["textures"] is True
         assert made.config["encoder"]["channels"] in (expected, "both"), why
         assert "the leave-one-out error is" in why
+
+
+def test_quantiles_count_where_levels_differ(tmp_path, rng):
+    labels = np.arange(40) % 2
+    noise, waves = rng.normal(size=(40, 64)), np.sin(np.arange(64) * np.where(labels, 0.5, 1.0)[:, None])
+    for values, X in {"alone": noise + labels[:, None], None: 3 * waves + noise + rng.normal(size=(40, 1))}.items():
+        np.savez(tmp_path / f"{values}.npz", X=X, y=labels)
+        base = ("dataset=arrays", f"dataset.path={tmp_path}/{values}.npz", "encoder=by_size", "group=identity")
+        made, (kind, why) = with_discovered_settings(plan(composed(*base)), None)
+        assert (kind, made.config["encoder"]["values"]) == ("encoder", values), why
