@@ -61,8 +61,8 @@ class BySize(Encoder):
     """:class:`~orbit.encoders.patches.Patches` with settings by the shape of the points; small points as they are.
 
     Series of at least 64 samples: patches of 9 and of 25 samples, 1, 2, 4 and so on up to 32 apart, 32 landmarks each,
-    of the series and of its differences; all statistics of a :class:`~orbit.encoders.layer.Layer` over the whole series,
-    standardised. All four count the same.
+    of the series and of its differences; all statistics of a :class:`~orbit.encoders.layer.Layer` over the whole
+    series, standardised. All four count the same.
     Images of 24 to 47 pixels are objects: patches of 5 x 5, 64 landmarks, windows 4 positions apart. Larger ones may be
     textures: patches of 3 x 3 with entries 1, 2 and 4 pixels apart, averaged over their turns and mirror images, 64
     landmarks each, means over the whole image, standardised; or objects, with patches at every second position or
