@@ -101,11 +101,19 @@ def discover(
         trials = points.trials([(Orbit(), None)], MULTIPLES)
         with Progress(len(tried), "groups", progress) as shown:
             trials += points.trials(tried, trials[0].multiple, shown.step)
+        trials += points.trials(_still_open(trials, points), trials[0].multiple)
         if refine:
             _refine(trials, points)
             _multiply(trials, points)
     ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
     return Discovery(ranked, points.X[:1], points.encoder, is_found)
+
+
+def _still_open(trials: list[Trial], points: LabelledPoints) -> list[tuple[Orbit, Encoder | None]]:
+    """What the best encoder without a group leaves open, such as quantiles beside patches."""
+    best = min((trial for trial in trials if trial.orbit.group is None), key=lambda trial: trial.error)
+    _, *others = (best.encoder or points.encoder).compared(points.X.shape[1:])
+    return [(Orbit(), encoder) for encoder in others]
 
 
 def _refine(trials: list[Trial], points: LabelledPoints) -> None:

@@ -35,6 +35,8 @@ _CHANNELS: tuple[Channels, ...] = "together", "apart", "both"
 # Patches of series that landmarks are fitted to, for each distance: enough for 32, in a third of the time of 50,000.
 _OF_SERIES = 10_000
 
+Values = Literal["none", "alone", "beside"]
+
 _EVERYWHERE = GridPooling(1)
 _SERIES = [
     Layer(
@@ -72,7 +74,8 @@ class BySize(Encoder):
     Patches have no mean and no contrast. Where level or brightness tell classes apart,
     :class:`~orbit.encoders.quantiles.Quantiles` of the values are beside them, or alone.
 
-    What is None below is compared by a run on its training points, by leave-one-out errors. Quantiles alone are taken
+    What is None below is compared by a run on its training points, by leave-one-out errors: first the patches, then the
+    best of them with quantiles. Quantiles alone are taken
     where they lower the error of patches alone by more than 5 % and more than chance, both where they do so again.
 
     Settings of series were chosen by leave-one-out errors on the training parts of sets that aeon bundles, of
@@ -112,7 +115,7 @@ class BySize(Encoder):
     axes: PositiveInt | None = None
     textures: bool | None = None
     channels: Channels | None = None
-    values: Literal["none", "alone", "beside"] | None = None
+    values: Values | None = None
     differences: bool | None = None
 
     def for_shape(self, shape: tuple[int, ...]) -> Encoder:
@@ -131,18 +134,14 @@ class BySize(Encoder):
         is_open = min(shape[:axes]) >= (_MAYBE_TEXTURES if is_image else _SHORTEST[axes])
         if not is_open or self.values == "alone" or (is_image and self.textures is False):
             return [self]
-        has_stains = is_image and math.prod(shape[2:]) > 1
-        objects = [replace(self, textures=False)] if is_image and self.textures is None else []
-        everywhere = replace(self, textures=True) if is_image else self
-        patches = [
-            replace(everywhere, channels=channels, differences=differences)
-            for channels in (_CHANNELS if has_stains and self.channels is None else (self.channels,))
-            for differences in ((True, False) if axes == 1 and self.differences is None else (self.differences,))
-        ]
-        alone = [replace(everywhere, values="alone")] if self.values is None else []
-        beside = [replace(each, values="beside") for each in patches] if self.values is None else []
-        found: list[Encoder] = [*objects, *patches, *alone, *beside]
-        return found if len(found) > 1 else [self]
+        if self.differences is None and axes == 1:
+            return [replace(self, differences=each) for each in (True, False)]
+        if is_image and (self.textures is None or (self.channels is None and math.prod(shape[2:]) > 1)):
+            objects = [replace(self, textures=False)] if self.textures is None else []
+            channels = _CHANNELS if self.channels is None and math.prod(shape[2:]) > 1 else (self.channels,)
+            return [*objects, *(replace(self, textures=True, channels=each) for each in channels)]
+        values: tuple[Values, ...] = ("none", "alone", "beside") if self.values is None else (self.values,)
+        return [replace(self, values=each) for each in values]
 
     @property
     def complexity(self) -> int:  # type: ignore[override]
