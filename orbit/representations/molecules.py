@@ -1,8 +1,9 @@
 """Representations of molecules, from Coulomb matrices: bags of bonds, and smooth histograms of distances and angles."""
 
+import itertools
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -38,17 +39,35 @@ _LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS, _MOST_OF_HYDROGEN = 0.65, 0.95, 1.75
 #: Units of length in angstrom.
 ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
 
-# The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, numbers of each
-# kind among which landmarks are chosen, and the most of a kernel value of these that the landmarks may miss. Chosen on
-# training molecules of QM7, fold 0, by errors on others of them.
-_PAIR_WIDTH, _TRIPLE_WIDTHS = 0.042, (1.0, 0.56, 0.6)
-_SAMPLE, _MISSING = 1000, 0.05
+# The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, the kernel of two
+# elements that are not hydrogen, and the most of a kernel value that landmarks may miss. Chosen on training molecules of
+# QM7, fold 0, by errors on others of them.
+_PAIR_WIDTH, _TRIPLE_WIDTHS, _ALIKE, _MISSING = 0.042, (0.75, 0.42, 0.45), 0.5, 0.05
+# Landmarks are chosen among at least so many terms of each kind, and of each class; columns with a smaller share of the
+# mean square, estimated from these, are left out.
+_OF_KIND, _OF_CLASS, _SHARE = 50, 1000, 1e-7
 # Entries of an array (molecules, atoms, atoms, atoms): molecules are processed in blocks of at most this size.
-_BLOCK = 2**22
+_BLOCK = 2**20
 
-#: Molecules, numbers t and weights of the pairs or triples of atoms, by their elements.
-_Terms = dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]
-_Samples = dict[tuple[int, ...], np.ndarray]
+#: Which atoms of a pair or a triple are not hydrogen; of a triple, the centre and two others in ascending order.
+Class = tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Pairs or triples of one class in some molecules: molecule, code of the elements, t and weight of each."""
+
+    molecule: np.ndarray
+    codes: np.ndarray
+    t: np.ndarray
+    weights: np.ndarray
+
+    def __getitem__(self, rows: np.ndarray) -> "_Terms":
+        return _Terms(self.molecule[rows], self.codes[rows], self.t[rows], self.weights[rows])
+
+
+#: Numbers t of some terms of each code, and the sum of all squared weights.
+_Sample = dict[int, tuple[np.ndarray, float]]
 
 
 def check_unit(charges: np.ndarray, lengths: np.ndarray, unit: str, key: str) -> None:
@@ -301,18 +320,21 @@ class ManyBody(_Molecules):
         check_unit(charges, lengths_of(X, charges), self.unit, "representation.unit")
         found = np.unique(charges[charges > 0])
         self.elements_ = found if len(found) else np.array([1])  # molecules without atoms keep one column of zeros
-        samples: tuple[_Samples, _Samples] = ({}, {})
+        samples: dict[Class, _Sample] = {}
         for block in self._blocks(X[np.random.default_rng(0).permutation(len(X))]):
-            for sample, terms in zip(samples, self._terms(block), strict=True):
-                _extend(sample, terms)
-        self.pairs_, self.triples_ = ({kind: _root(sample[kind]) for kind in sorted(sample)} for sample in samples)
+            for kind, terms in self._terms(block):
+                _extend(samples.setdefault(kind, {}), terms)
+        spans = {kind: _Span.of(samples[kind], len(kind)) for kind in sorted(samples, key=lambda kind: (len(kind), kind))}
+        least = _SHARE * sum(span.squares.sum() for span in spans.values())
+        self.spans_ = {kind: replace(span, kept=span.squares > least) for kind, span in spans.items()}
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         columns, unknown = zip(*map(self._columns, self._blocks(X)), strict=True)
         if count := sum(unknown):
             warnings.warn(
                 f"representation=many_body: {count} of {len(X)} molecules have elements, or pairs or triples of "
-                f"elements, that no training molecule has{self._new_elements(X, self.elements_)}; those are left out",
+                f"elements, that no training molecule has{self._new_elements(X, self.elements_)}; those are only "
+                "represented as far as they are like others",
                 stacklevel=2,
             )
         return np.concatenate(columns)
@@ -324,32 +346,35 @@ class ManyBody(_Molecules):
         """All columns for some molecules, and how many of them have what no training molecule has."""
         charges = self._charges(X)
         unknown: np.ndarray = np.any(~np.isin(charges, [0, *self.elements_]), axis=1)
-        columns = [np.stack([(charges == z).sum(1) for z in self.elements_], axis=1)]
-        for known, terms in zip((self.pairs_, self.triples_), self._terms(X), strict=True):
-            sums = {kind: np.zeros((len(X), len(landmarks))) for kind, (landmarks, _) in known.items()}
-            for kind, (molecule, t, weights) in terms.items():
-                if kind in known:
-                    sums[kind] = _sums(molecule, t.astype(X.dtype), weights, len(X), *known[kind])
-                else:
-                    unknown[molecule] = True
-            columns += sums.values()
-        return np.concatenate(columns, axis=1).astype(X.dtype), int(unknown.sum())
+        sums = {kind: np.zeros((len(X), span.kept.sum())) for kind, span in self.spans_.items()}
+        for kind, terms in self._terms(X):
+            known: Sequence[int] | np.ndarray = ()
+            if kind in sums:
+                sums[kind], known = self.spans_[kind].sums(terms, len(X)), self.spans_[kind].codes
+            unknown[terms.molecule[~np.isin(terms.codes, known)]] = True
+        counts = np.stack([(charges == z).sum(1) for z in self.elements_], axis=1)
+        return np.concatenate([counts, *sums.values()], axis=1).astype(X.dtype), int(unknown.sum())
 
-    def _terms(self, X: np.ndarray) -> tuple[_Terms, _Terms]:
-        """The pairs and the triples of the atoms of some molecules."""
+    def _terms(self, X: np.ndarray) -> Iterator[tuple[Class, _Terms]]:
+        """The pairs and the triples of the atoms of some molecules, by class."""
         charges = self._charges(X)
         distances = lengths_of(X, charges) * ANGSTROM[self.unit]
         i, j = np.triu_indices(X.shape[1], 1)
-        return self._pairs(charges, distances, i, j), self._triples(charges, distances, i, j)
+        yield from self._pairs(charges, distances, i, j)
+        yield from self._triples(charges, distances, i, j)
 
-    def _pairs(self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray) -> _Terms:
+    def _pairs(
+        self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray
+    ) -> Iterator[tuple[Class, _Terms]]:
         molecule, pair = np.nonzero(distances[:, i, j] < self.cutoff)
         i, j = i[pair], j[pair]
         r = distances[molecule, i, j]
         elements = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
-        return _by_elements(elements, molecule, 1 / r[:, None] / _PAIR_WIDTH, _falloff(r, self.cutoff) / r**2)
+        return _by_class(elements, molecule, 1 / r[:, None] / _PAIR_WIDTH, _falloff(r, self.cutoff) / r**3)
 
-    def _triples(self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray) -> _Terms:
+    def _triples(
+        self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray
+    ) -> Iterator[tuple[Class, _Terms]]:
         near = distances < self.angle_cutoff
         molecule, centre, pair = np.nonzero(near[:, :, i] & near[:, :, j])
         i, j = i[pair], j[pair]
@@ -359,7 +384,63 @@ class ManyBody(_Molecules):
         t = np.stack([r + s, 2 * abs(r - s), angle], axis=1) / _TRIPLE_WIDTHS
         weights = _falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s * u)
         others = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
-        return _by_elements(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
+        return _by_class(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Features of the pairs or triples of one class: products of k(t, t') and the kernel of their elements.
+
+    Attributes
+    ----------
+    landmarks : array, shape (m, d), and root, shape (m, m): phi(t) = root @ k(landmarks, t)
+    codes : ascending int array, shape (kinds,)
+        The elements in training molecules.
+    size : 2 or 3
+    lower : array, shape (kinds, kinds)
+        Cholesky factor of the kernel of these.
+    squares : array, shape (kinds, m)
+        Estimated sums of squares of all columns over the training molecules.
+    kept : bool array of this shape
+    """
+
+    landmarks: np.ndarray
+    root: np.ndarray
+    codes: np.ndarray
+    size: int
+    lower: np.ndarray
+    squares: np.ndarray
+    kept: np.ndarray
+
+    @classmethod
+    def of(cls, sample: _Sample, size: int) -> "_Span":
+        codes = np.array(sorted(sample))
+        most = max(_OF_KIND, _OF_CLASS // len(codes))
+        parts = [sample[code][0][:most] for code in codes]
+        t = np.concatenate(parts)
+        K = np.exp(-0.5 * cdist(t, t, "sqeuclidean"))
+        pivots, root = pivoted_root(K, precision=2 * _MISSING / np.sqrt(len(K)))
+        lower = np.linalg.cholesky(_alike(codes, codes, size))
+        features = np.split(np.square(K[:, pivots] @ root.T), np.cumsum([len(part) for part in parts])[:-1])
+        squares = [sample[code][1] * each.mean(0) for code, each in zip(codes, features, strict=True)]
+        mixed = np.square(lower.T) @ squares
+        return cls(t[pivots], root, codes, size, lower, mixed, mixed > 0)
+
+    def sums(self, terms: _Terms, n: int) -> np.ndarray:
+        """Sums of the weighted features of terms by molecule, shape (n, columns)."""
+        points, anchors = torch.from_numpy(terms.t), torch.from_numpy(self.landmarks)
+        values = torch.cdist(points, anchors, compute_mode="donot_use_mm_for_euclid_dist").square_().mul_(-0.5).exp_()
+        codes, which = np.unique(terms.codes, return_inverse=True)
+        rows = terms.molecule * len(codes) + which
+        by_kind = sparse.csr_array((terms.weights, (rows, np.arange(len(rows)))), shape=(n * len(codes), len(rows)))
+        features = ((by_kind @ values.numpy()) @ self.root.T).reshape(n, len(codes), -1)
+        return (np.linalg.solve(self.lower, _alike(self.codes, codes, self.size)) @ features)[:, self.kept]
+
+
+def _alike(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """The kernel of the elements of pairs or triples of one class, from their codes."""
+    a, b = (np.stack(np.unravel_index(codes, (_MAX_CHARGE + 1,) * size), -1) for codes in (a, b))
+    return np.where(a[:, None] == b, 1.0, _ALIKE).prod(-1)
 
 
 def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:
@@ -367,36 +448,22 @@ def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:
     return (1 + np.cos(np.pi * r / cutoff)) / 2
 
 
-def _by_elements(elements: np.ndarray, molecule: np.ndarray, t: np.ndarray, weights: np.ndarray) -> _Terms:
-    """Molecules, numbers t and weights of the terms of each column of ``elements``."""
-    code = np.ravel_multi_index(tuple(elements), (_MAX_CHARGE + 1,) * len(elements))
-    order = np.argsort(code, kind="stable")
-    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-    parts = np.split(order, starts[1:]) if len(order) else []
-    return {tuple(elements[:, part[0]].tolist()): (molecule[part], t[part], weights[part]) for part in parts}
+def _by_class(
+    elements: np.ndarray, molecule: np.ndarray, t: np.ndarray, weights: np.ndarray
+) -> Iterator[tuple[Class, _Terms]]:
+    """The terms of each class, from the elements of their atoms in rows."""
+    size = len(elements)
+    terms = _Terms(molecule, np.ravel_multi_index(tuple(elements), (_MAX_CHARGE + 1,) * size), t, weights)
+    for kind in itertools.product((False, True), repeat=size):
+        rows = np.flatnonzero(((elements > 1) == np.array(kind)[:, None]).all(0))
+        if len(rows):
+            yield kind, terms[rows]
 
 
-def _extend(sample: _Samples, terms: _Terms) -> None:
-    """Add numbers t to the sample of each kind, in even steps, until it has enough."""
-    for kind, (_, t, _) in terms.items():
-        held = sample.setdefault(kind, np.empty((0, t.shape[1])))
-        if (missing := _SAMPLE - len(held)) > 0:
-            chosen = np.linspace(0, len(t) - 1, min(missing, len(t))).astype(int)
-            sample[kind] = np.concatenate([held, t[chosen]])
-
-
-def _root(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Landmarks among a sample of t, and the matrix that makes features of their kernel values."""
-    K = np.exp(-0.5 * cdist(sample, sample, "sqeuclidean"))
-    chosen, root = pivoted_root(K, precision=2 * _MISSING / np.sqrt(len(K)))
-    return sample[chosen], root
-
-
-def _sums(
-    molecule: np.ndarray, t: np.ndarray, weights: np.ndarray, n: int, landmarks: np.ndarray, root: np.ndarray
-) -> np.ndarray:
-    """Sums of the weighted features of terms by molecule, shape (n, len(landmarks))."""
-    points, anchors = torch.from_numpy(t), torch.from_numpy(landmarks.astype(t.dtype))
-    values = torch.cdist(points, anchors, compute_mode="donot_use_mm_for_euclid_dist").square_().mul_(-0.5).exp_()
-    by_molecule = sparse.csr_array((weights, (molecule, np.arange(len(t)))), shape=(n, len(t)))
-    return (by_molecule @ values.numpy()) @ root.T
+def _extend(sample: _Sample, terms: _Terms) -> None:
+    """Add numbers t to the sample of each code, in even steps, until it has enough."""
+    for code in np.unique(terms.codes):
+        of_code = terms[np.flatnonzero(terms.codes == code)]
+        held, total = sample.get(code, (of_code.t[:0], 0.0))
+        chosen = np.linspace(0, len(of_code.t) - 1, min(_OF_CLASS - len(held), len(of_code.t))).astype(int)
+        sample[code] = np.concatenate([held, of_code.t[chosen]]), total + np.square(of_code.weights).sum()
