@@ -13,7 +13,7 @@ from torch import Tensor
 
 from orbit.core.linalg import pivoted_root
 
-# Angstrom, but cosines. Twice the widths of ``many_body``, because the kernel of whole environments refines them; that
+# Angstrom, but cosines. Wider than those of ``many_body``, because the kernel of whole environments refines them; that
 # had the smaller error of forces on 100 frames of ethanol.
 _CUTOFF, _ANGLE_CUTOFF = 6.0, 4.0
 _PAIR_WIDTH, _TRIPLE_WIDTHS = 0.084, (2.0, 1.12, 1.2)
@@ -43,9 +43,10 @@ class _Terms:
 
 @dataclass
 class Environments:
-    """Vectors of atoms, of which all derivatives by positions are known: the parts of ``many_body`` by atom.
+    """Vectors of atoms, of which all derivatives by positions are known: the terms of ``many_body`` by atom.
 
-    The vector of an atom has, with f, t and phi as of :class:`~orbit.representations.molecules.ManyBody`,
+    The vector of an atom has, with f as of :class:`~orbit.representations.molecules.ManyBody`, and Nyström features phi
+    of exp(-|t - t'|^2 / 2) for each pair and triple of elements,
 
     - for each pair of elements the sum of f(r) / r^2 phi(1/r) over the pairs that the atom is in,
     - for each triple of elements the sum of f(r) f(r') / (r r' u) phi(t) over the triples whose centre it is, with

@@ -40,8 +40,8 @@ _LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS, _MOST_OF_HYDROGEN = 0.65, 0.95, 1.75
 ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
 
 # The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, the kernel of two
-# elements that are not hydrogen, and the most of a kernel value that landmarks may miss. Chosen on training molecules of
-# QM7, fold 0, by errors on others of them.
+# elements that are not hydrogen, and the most of a kernel value that landmarks may miss. Chosen on training molecules
+# of QM7, fold 0, by errors on others of them.
 _PAIR_WIDTH, _TRIPLE_WIDTHS, _ALIKE, _MISSING = 0.042, (0.75, 0.42, 0.45), 0.5, 0.05
 # Landmarks are chosen among at least so many terms of each kind, and of each class; columns with a smaller share of the
 # mean square, estimated from these, are left out.
@@ -246,19 +246,17 @@ class BagOfBonds(_Molecules):
 class ManyBody(_Molecules):
     """Numbers of atoms, and smooth distributions of the pairs and triples of atoms in a molecule.
 
-    Three parts are concatenated. Lengths are in angstrom, and f(r) = (1 + cos(pi r / cutoff)) / 2 up to the cutoff:
+    Lengths are in angstrom, and f(r) = (1 + cos(pi r / cutoff)) / 2 up to the cutoff. A molecule has a term of weight w
 
-    - for each element, the number of its atoms;
-    - for each pair of elements, the sum over their pairs of atoms of f(r) / r^2 phi(t), where r is the distance and
-      t = (1/r) / 0.042;
-    - for each element of a central atom and each pair of elements of two others, at distances r and r' from it, u from
-      each other and with an angle a between them, the sum of f(r) f(r') / (r r' u) phi(t), where
-      t = (r + r', 2 |r - r'|, a) / (1, 0.56, 0.6).
+    - for each pair of atoms, w = f(r) / r^3, where r is the distance, with t = (1/r) / 0.042;
+    - for each central atom and each pair of others, at distances r and r' from it, u from each other and with an angle
+      a between them, w = f(r) f(r') / (r r' u), with t = (r + r', 2 |r - r'|, a) / (0.75, 0.42, 0.45).
 
-    phi are Nyström features of the Gaussian kernel k(t, t') = exp(-|t - t'|^2 / 2). The inner product of these parts of
-    two molecules is, up to the error of the landmarks, the sum of k over all combinations of their pairs, or triples,
-    of the same elements, times the weights. Landmarks are chosen for each pair and triple of elements among those of
-    the training molecules.
+    The columns are the number of the atoms of each element, and Nyström features: the inner product of these of two
+    molecules is, up to their error, the sum of w w' e(Z, Z') exp(-|t - t'|^2 / 2) over all combinations of their pairs,
+    and of their triples. e is the product, over the two or three atoms, of a kernel of two elements: 1 if they are the
+    same, 0.5 if they are different and neither is hydrogen, and 0 otherwise. The two others of a triple are in
+    ascending order. So what is learned of one element tells something of all but hydrogen.
 
     They depend neither on the order of the atoms nor on position, orientation or reflection of the molecule. With the
     Gaussian kernel they have the smallest error of all rows of ``experiment=qm7``.
@@ -276,9 +274,10 @@ class ManyBody(_Molecules):
     ----------
     elements_ : int array
         Nuclear charges of the training molecules, in ascending order.
-    pairs_, triples_ : dict of tuple of int to (array of shape (m, d), array of shape (m, m))
-        Landmarks t of each pair, and each triple with the central element first, that a training molecule has, in the
-        order of the columns, and the matrix L with phi(t) = L k(landmarks, t).
+    spans_ : dict of tuple of bool
+        Landmarks of each class of pairs and triples that a training molecule has, in the order of the columns. A class
+        says which atoms are not hydrogen, of triples the central one first. Columns whose mean square is small are left
+        out.
 
     Raises
     ------
@@ -288,7 +287,8 @@ class ManyBody(_Molecules):
 
     Warns
     -----
-    If a molecule has elements, or pairs or triples of them, that no training molecule has: those are left out.
+    If a molecule has elements, or pairs or triples of them, that no training molecule has: these have no columns, and
+    are in those of others as far as the kernel of elements says.
 
     References
     ----------
@@ -296,16 +296,18 @@ class ManyBody(_Molecules):
     pairs and triples by elements.
     Axilrod and Teller, "Interaction of the van der Waals Type Between Three Atoms", 1943, for triples weighted by all
     three distances.
+    Faber et al., "Alchemical and structural distribution based representation for universal quantum machine learning",
+    2018, for a kernel of elements.
 
     Examples
     --------
     >>> import numpy as np
     >>> water = np.array([[73.52, 8.36, 8.36], [8.36, 0.5, 0.66], [8.36, 0.66, 0.5]])
     >>> many_body = ManyBody(unit="angstrom").fit(water[None])
-    >>> list(many_body.pairs_), list(many_body.triples_)
-    ([(1, 1), (1, 8)], [(1, 1, 8), (8, 1, 1)])
+    >>> list(many_body.spans_)
+    [(False, False), (False, True), (False, False, True), (True, False, False)]
     >>> many_body.transform(water[None]).round(2)
-    array([[2.  , 1.  , 0.37, 2.05, 0.86, 0.54]])
+    array([[2.  , 1.  , 0.24, 2.14, 0.86, 0.54]])
     """
 
     # the best lengthscale is many times the median, so that kernel values are near one, which float32 rounds too much
@@ -324,7 +326,9 @@ class ManyBody(_Molecules):
         for block in self._blocks(X[np.random.default_rng(0).permutation(len(X))]):
             for kind, terms in self._terms(block):
                 _extend(samples.setdefault(kind, {}), terms)
-        spans = {kind: _Span.of(samples[kind], len(kind)) for kind in sorted(samples, key=lambda kind: (len(kind), kind))}
+        spans = {
+            kind: _Span.of(samples[kind], len(kind)) for kind in sorted(samples, key=lambda kind: (len(kind), kind))
+        }
         least = _SHARE * sum(span.squares.sum() for span in spans.values())
         self.spans_ = {kind: replace(span, kept=span.squares > least) for kind, span in spans.items()}
 

@@ -444,62 +444,67 @@ def test_molecules_are_coulomb_matrices(rng, representation, entry, value):
 # ---- distances and angles --------------------------------------------------------------------------------------------
 
 
-def many_body_by_loops(charges, positions, fitted, cutoff=6.0, angle_cutoff=4.0):
-    """The columns of one molecule from positions in angstrom, by the formulas of the docstring."""
+def terms_by_loops(charges, R, cutoff=6.0, angle_cutoff=4.0):
+    """Elements, numbers t and weights of the pairs and triples of one molecule in angstrom, by the docstring."""
     present = [i for i in range(len(charges)) if charges[i] > 0]
-
-    def vector(i, j):
-        return positions[j] - positions[i]
 
     def falloff(r, limit):
         return (1 + math.cos(math.pi * r / limit)) / 2 if r < limit else 0.0
 
-    def features(landmarks, root, t):
-        return root @ np.exp(-np.square(landmarks - t).sum(1) / 2)
+    found = []
+    for i, j in itertools.combinations(present, 2):
+        r = math.dist(R[i], R[j])
+        found.append((sorted(charges[[i, j]]), np.array([1 / r / 0.042]), falloff(r, cutoff) / r**3))
+    for i in present:
+        for j, k in itertools.combinations([a for a in present if a != i], 2):
+            r, s, u = math.dist(R[i], R[j]), math.dist(R[i], R[k]), math.dist(R[j], R[k])
+            angle = math.acos(np.clip((R[j] - R[i]) @ (R[k] - R[i]) / (r * s), -1, 1))
+            t = np.array([(r + s) / 0.75, 2 * abs(r - s) / 0.42, angle / 0.45])
+            weight = falloff(r, angle_cutoff) * falloff(s, angle_cutoff) / (r * s * u)
+            found.append(([charges[i], *sorted(charges[[j, k]])], t, weight))
+    return found
 
-    columns = [[np.sum(charges == z)] for z in fitted.elements_]
-    for pair, (landmarks, root) in fitted.pairs_.items():
-        total = np.zeros(len(landmarks))
-        for i, j in itertools.combinations(present, 2):
-            if sorted(charges[[i, j]]) == list(pair):
-                r = np.linalg.norm(vector(i, j))
-                total += falloff(r, cutoff) / r**2 * features(landmarks, root, [1 / r / 0.042])
-        columns.append(total)
-    for (centre, *others), (landmarks, root) in fitted.triples_.items():
-        total = np.zeros(len(landmarks))
-        for i in present:
-            for j, k in itertools.combinations([a for a in present if a != i], 2):
-                if charges[i] == centre and sorted(charges[[j, k]]) == others:
-                    a, b = vector(i, j), vector(i, k)
-                    r, s = np.linalg.norm(a), np.linalg.norm(b)
-                    weight = falloff(r, angle_cutoff) * falloff(s, angle_cutoff) / (r * s * np.linalg.norm(a - b))
-                    angle = math.acos(np.clip(a @ b / (r * s), -1, 1))
-                    total += weight * features(landmarks, root, [r + s, 2 * abs(r - s) / 0.56, angle / 0.6])
-        columns.append(total)
-    return np.concatenate(columns)
+
+def of_elements(a, b):
+    """The kernel of two elements."""
+    if a == b:
+        return 1.0
+    return 0.0 if 1 in (a, b) else 0.5
+
+
+def many_body_kernel(one, other):
+    """The sum over all combinations of the terms of two molecules."""
+    total = 0.0
+    for (kind, t, weight), (kind2, t2, weight2) in itertools.product(one, other):
+        if len(kind) == len(kind2):
+            alike = math.prod(map(of_elements, kind, kind2))
+            total += weight * weight2 * alike * math.exp(-np.square(t - t2).sum() / 2)
+    return total
 
 
 @pytest.mark.parametrize("unit", ["bohr", "angstrom"])
-def test_distances_and_angles_by_loops(rng, unit):
-    charges, positions = atoms(rng, n=4, spread=3.0)
+def test_inner_products_are_sums_of_the_kernel_over_pairs_and_triples(rng, unit):
+    charges, positions = atoms(rng, n=12, spread=3.0)
+    charges[charges == charges.max()] = 9  # an element that few have
     X = coulomb_matrices(charges, positions / (0.529177210903 if unit == "bohr" else 1.0))
-    fitted = ManyBody(unit=unit).fit(X)
-    expected = [many_body_by_loops(z.astype(int), R, fitted) for z, R in zip(charges, positions, strict=True)]
-    assert np.count_nonzero(expected) > 150
-    np.testing.assert_allclose(fitted.transform(X), expected, rtol=1e-6, atol=1e-8)
+    Phi = ManyBody(unit=unit).fit(X).transform(X)
+    elements = np.unique(charges[charges > 0])
+    np.testing.assert_array_equal(Phi[:, : len(elements)], (charges[:, :, None] == elements).sum(1))
+    terms = [terms_by_loops(z, R) for z, R in zip(charges, positions, strict=True)]
+    expected = [[many_body_kernel(one, other) for other in terms] for one in terms]
+    rest = Phi[:, len(elements) :]
+    np.testing.assert_allclose(rest @ rest.T, expected, rtol=0.03, atol=1e-3)
 
 
-def test_inner_products_are_sums_of_the_kernel_over_pairs_and_triples(rng):
-    charges, positions = atoms(rng, n=30, spread=3.0)
-    X = coulomb_matrices(charges, positions)
-    fitted = ManyBody(unit="angstrom").fit(X)
-    pairs, triples = fitted._terms(X)
-    expected = sum(np.outer(c, c) for c in np.stack([(charges == z).sum(1) for z in fitted.elements_]).astype(float))
-    for molecule, t, weights in [*pairs.values(), *triples.values()]:
-        K = np.exp(-np.square(t[:, None] - t).sum(-1) / 2) * np.outer(weights, weights)
-        np.add.at(expected, np.ix_(molecule, molecule), K)
-    Phi = fitted.transform(X)
-    np.testing.assert_allclose(Phi @ Phi.T, expected, rtol=0.02)
+def test_terms_of_new_elements_are_like_those_of_others(rng):
+    R = np.array([[0.0, 0, 0], [1.2, 0.1, 0], [1.9, 1.1, 0.3]])
+    molecules = [np.array([6.0, 6, 1]), np.array([6.0, 8, 1])]
+    first, second = (coulomb_matrices(z[None], R[None]) for z in molecules)
+    fitted = ManyBody(unit="angstrom").fit(first)
+    with pytest.warns(UserWarning, match=r"1 of 1 molecules have elements.* \(new elements: O\)"):
+        found = fitted.transform(first)[0, 2:] @ fitted.transform(second)[0, 2:]
+    terms = [terms_by_loops(z, R) for z in molecules]
+    assert found == pytest.approx(many_body_kernel(*terms), rel=0.02)
 
 
 def test_distances_and_angles_do_not_depend_on_the_order_of_atoms_nor_on_blocks(rng, monkeypatch):
@@ -510,7 +515,7 @@ def test_distances_and_angles_do_not_depend_on_the_order_of_atoms_nor_on_blocks(
     np.testing.assert_allclose(fitted.transform(X[:, p][:, :, p]), whole, rtol=1e-9, atol=1e-12)
 
 
-def test_elements_and_pairs_and_triples_that_no_training_molecule_has_are_left_out_with_a_warning(rng):
+def test_elements_and_pairs_and_triples_that_no_training_molecule_has_are_counted_in_a_warning(rng):
     R = rng.random((1, 3, 3))
     fitted = ManyBody(unit="angstrom").fit(coulomb_matrices(np.array([[8.0, 1.0, 1.0]]), R))
     with pytest.warns(UserWarning, match="1 of 1 molecules have elements"):
