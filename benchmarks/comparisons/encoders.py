@@ -104,6 +104,6 @@ class _Products:
                 for block, templates in self.run.blocks:
                     values = self.values[: len(templates) * patches.shape[1]].view(len(templates), -1)
                     torch.mm(templates, patches, out=values).exp2_()
-                    self.run.pool.add(values.view(-1, *places), start, self.pooled[:, block])
+                    self.run.pool.add(values.view(-1, *places), start, self.pooled[:, block], None)
                 start += places[0]
             torch.mm(linear, self.pooled.view(linear.shape[1], -1))
