@@ -146,14 +146,16 @@ def mean_and_deviation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first + moved.mean(0), moved.std(0)
 
 
-def standardization(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def standardization(X: np.ndarray, size: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and inverse standard deviation of each column; 0 in place of the inverse for one that is constant.
+
+    ``size`` is that of the terms of which numbers are sums, whose rounding is no deviation; None is the mean.
 
     >>> standardization(np.array([[1.0, 0.1], [5.0, 0.1]]))
     (array([3. , 0.1]), array([0.5, 0. ]))
     """
     mean, deviation = mean_and_deviation(X)
-    constant = is_constant(deviation, mean, X.dtype)
+    constant = is_constant(deviation, mean if size is None else size, X.dtype)
     return mean, np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviation))
 
 

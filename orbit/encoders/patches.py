@@ -243,7 +243,7 @@ class Patches(Encoder):
         self.n_outputs_ = math.prod(self._shape_of_maps())
         if self.standardize:
             vectors = self._maps(points[:_STANDARD_POINTS]).flatten(0, -2).T
-            self.mean_, self.scale_ = standardization(vectors.numpy())
+            self.mean_, self.scale_ = standardization(vectors.numpy(), float(vectors.abs().max()))
         self.directions_ = None if self.reduce is None else self._principal_directions(X, points, self.reduce, rng)
 
     @property
