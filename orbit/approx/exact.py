@@ -265,10 +265,11 @@ class Exact(FeatureMap):
         return K
 
     def _gram(self, X: np.ndarray, Z: np.ndarray, description: str, on_device: bool = False) -> Any:
-        out = self.engine_.empty((len(X), len(Z)), X.dtype, on_device)
+        shape, out = (len(X), len(Z)), None
         for rows, columns, values in self._tiles(X, Z, description, on_device):
-            if values.shape == out.shape:
+            if values.shape == shape:
                 return values
+            out = self.engine_.empty(shape, X.dtype, on_device) if out is None else out
             out[rows, columns] = values
             if Z is X:
                 out[columns, : columns.start] = out[: columns.start, columns].T

@@ -72,7 +72,10 @@ class Encoder(Component):
         return self
 
     def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
-        """The encoders to choose from for points of a shape: the first is compared with groups, others without."""
+        """The encoders to choose from for points of a shape: the first is compared with groups, others without.
+
+        What the best of them leaves open, the first of its own ``compared`` being itself, is tried after them.
+        """
         return [self]
 
     def is_global(self, shape: tuple[int, ...]) -> bool:

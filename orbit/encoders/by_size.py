@@ -32,8 +32,8 @@ _POSITIONS = 24
 # What is compared of the channels of textures.
 _CHANNELS: tuple[Channels, ...] = "together", "apart", "both"
 
-# Patches of series that landmarks are fitted to, for each distance: enough for 32, in a third of the time of 50,000.
-_OF_SERIES = 10_000
+# Patches that landmarks are fitted to, by axes: of series, with 32 landmarks, a third of the time of 50,000.
+_N_PATCHES = {1: 10_000, 2: 50_000, 3: 50_000}
 
 Values = Literal["none", "alone", "beside"]
 
@@ -136,9 +136,10 @@ class BySize(Encoder):
             return [self]
         if self.differences is None and axes == 1:
             return [replace(self, differences=each) for each in (True, False)]
-        if is_image and (self.textures is None or (self.channels is None and math.prod(shape[2:]) > 1)):
+        compares_channels = is_image and self.channels is None and math.prod(shape[2:]) > 1
+        if compares_channels or (is_image and self.textures is None):
             objects = [replace(self, textures=False)] if self.textures is None else []
-            channels = _CHANNELS if self.channels is None and math.prod(shape[2:]) > 1 else (self.channels,)
+            channels = _CHANNELS if compares_channels else (self.channels,)
             return [*objects, *(replace(self, textures=True, channels=each) for each in channels)]
         values: tuple[Values, ...] = ("none", "alone", "beside") if self.values is None else (self.values,)
         return [replace(self, values=each) for each in values]
@@ -187,8 +188,14 @@ class BySize(Encoder):
         """Patches with a layer, and those of its dilations whose patches fit into an axis of some length."""
         dilation = [each for each in several(layer.dilation) if each * (layer.size - 1) < length]
         made = replace(layer, dilation=dilation, stride=stride or layer.stride, channels=self.channels or "together")
-        n_patches = _OF_SERIES if axes == 1 else 50_000
-        return Patches([made], not standardize, None, 0.0, n_patches, axes, standardize, differences)
+        return Patches(
+            [made],
+            unit_norm=not standardize,
+            n_patches=_N_PATCHES[axes],
+            axes=axes,
+            standardize=standardize,
+            differences=differences,
+        )
 
     def _axes_of(self, shape: tuple[int, ...]) -> int:
         return min(self.axes or grid_axes(shape), len(shape), max(_SHORTEST))

@@ -30,7 +30,7 @@ _GPU_BREADTH = 256
 # Points of a tile, the last axis of maps, at most.
 _MOST_POINTS = 64
 
-# Quantiles of likenesses over patches, between which a share rises from 0 to 1, and the number of these patches.
+# Quantiles of similarities over patches, between which a share rises from 0 to 1, and the number of these patches.
 _LEVELS, _LEVEL_PATCHES = (0.7, 0.9), 5000
 
 # Patches with a norm below this share of the root mean square have no direction, only rounding errors.
@@ -82,9 +82,9 @@ class Layer(Component):
         The windows a_c; None is ``GaussianPooling()``.
     statistics : {"mean", "positive", "share", "maximum"} or list of them
         What is taken in a window, several side by side. ``mean``: the weighted mean of the features. The others are of
-        likenesses |p_u| kappa, without K_ZZ^(-1/2). ``positive``: the weighted mean of what exceeds the 0.7-quantile of
-        a likeness over patches. ``share``: the weight of positions above it, in proportion up to the 0.9-quantile.
-        ``maximum``: the largest likeness where the weight is not zero.
+        the similarities |p_u| kappa to landmarks, without K_ZZ^(-1/2). ``positive``: the weighted mean of what exceeds
+        the 0.7-quantile of a similarity over patches. ``share``: the weight of positions above this quantile, rising
+        linearly from 0 there to 1 at the 0.9-quantile. ``maximum``: the largest similarity with a weight above zero.
     dilation : int >= 1 or list of int
         Distance between the entries of a patch. With several, each has landmarks of its own, and their features are
         side by side.
@@ -102,7 +102,7 @@ class Layer(Component):
     templates_ : array, shape (order of the group, landmarks or random vectors, d)
     linear_ : array K_ZZ^(-1/2), shape (rank, landmarks), or None
     levels_ : array, shape (2, columns, landmarks or random vectors), or None
-        The two quantiles of likenesses, for the statistics that need them.
+        The two quantiles of similarities, for the statistics that need them.
     shape_in_, shape_out_ : tuple of int
         (channels, *sides) of the maps.
     """
@@ -272,15 +272,15 @@ class Layer(Component):
         return not {"positive", "share"}.isdisjoint(several(self.statistics))
 
     def _levels(self, patches: Tensor, norms: Tensor) -> np.ndarray:
-        """Quantiles of likenesses over patches (d, count), not divided by their norms."""
+        """Quantiles of similarities over patches (d, count), not divided by their norms."""
         units = patches.new_empty(self.templates_.shape[2], len(norms))
         torch.mul(patches, reciprocal(norms, self.floor_), out=units[: self.d_])
         templates = torch.as_tensor(self.templates_).to(units).flatten(0, 1)
         values = units.new_empty(self.features_.columns, len(templates), len(norms))
-        low, high = np.quantile(self.likenesses(templates, units, norms, values).double().numpy(), _LEVELS, axis=2)
+        low, high = np.quantile(self.similarities(templates, units, norms, values).double().numpy(), _LEVELS, axis=2)
         return np.stack([low, np.maximum(high, low + np.finfo(units.numpy().dtype).eps * (1 + np.abs(low)))])
 
-    def likenesses(self, templates: Tensor, patches: Tensor, norms: Tensor, values: Tensor) -> Tensor:
+    def similarities(self, templates: Tensor, patches: Tensor, norms: Tensor, values: Tensor) -> Tensor:
         """|p| kappa of unit patches (d, count), or (d + 1, count), and templates, shape (columns, m, count).
 
         ``values`` is working memory, (columns, order * m, count); the last row of d + 1 is written.
@@ -331,8 +331,8 @@ class Layer(Component):
 
     @property
     def shape_out_(self) -> tuple[int, ...]:
-        likenesses = self.features_.columns * self.n_templates_
-        lengths = [self.channels_ if each == "mean" else likenesses for each in several(self.statistics)]
+        similarities = self.features_.columns * self.n_templates_
+        lengths = [self.channels_ if each == "mean" else similarities for each in several(self.statistics)]
         return (sum(lengths), *map(len, self.windows_))
 
     @property

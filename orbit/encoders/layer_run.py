@@ -75,10 +75,10 @@ class LayerRun:
         return patches, self._unit_patches(view, norms, patches)
 
     def _values_of(self, templates: Tensor, patches: Tensor, norms: Tensor) -> Tensor:
-        """Likenesses, shape (columns, m, count)."""
+        """Similarities, shape (columns, m, count)."""
         c, count = self.layer.features_.columns, patches.shape[1]
         values = self._values[: c * len(templates) * count].view(c, -1, count)
-        return self.layer.likenesses(templates, patches, norms, values)
+        return self.layer.similarities(templates, patches, norms, values)
 
     def _linear(self, matrix: Tensor, maps: Tensor) -> Tensor:
         """A matrix times the values in the first axis."""

@@ -42,20 +42,20 @@ ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
 # The many-body representation, in angstrom and radian: lengthscales of pairs and triples of atoms, the kernel of two
 # elements that are not hydrogen, and the most of a kernel value that landmarks may miss. Chosen on training molecules
 # of QM7, fold 0, by errors on others of them.
-_PAIR_WIDTH, _TRIPLE_WIDTHS, _ALIKE, _MISSING = 0.042, (0.75, 0.42, 0.45), 0.5, 0.05
-# Landmarks are chosen among at least so many terms of each kind, and of each class; columns with a smaller share of the
-# mean square, estimated from these, are left out.
-_OF_KIND, _OF_CLASS, _SHARE = 50, 1000, 1e-7
+_PAIR_WIDTH, _TRIPLE_WIDTHS, _SIMILARITY, _MISSING = 0.042, (0.75, 0.42, 0.45), 0.5, 0.05
+# Landmarks are chosen among at least 50 terms of the same elements, and 1,000 of a kind. Columns with a smaller share
+# of the mean square, estimated from these, are left out.
+_OF_ELEMENTS, _OF_KIND, _SHARE = 50, 1000, 1e-7
 # Entries of an array (molecules, atoms, atoms, atoms): molecules are processed in blocks of at most this size.
 _BLOCK = 2**20
 
 #: Which atoms of a pair or a triple are not hydrogen; of a triple, the centre and two others in ascending order.
-Class = tuple[bool, ...]
+Kind = tuple[bool, ...]
 
 
 @dataclass(frozen=True)
 class _Terms:
-    """Pairs or triples of one class in some molecules: molecule, code of the elements, t and weight of each."""
+    """Pairs or triples of one kind in some molecules: molecule, code of the elements, t and weight of each."""
 
     molecule: np.ndarray
     codes: np.ndarray
@@ -274,8 +274,8 @@ class ManyBody(_Molecules):
     ----------
     elements_ : int array
         Nuclear charges of the training molecules, in ascending order.
-    spans_ : dict of tuple of bool
-        Landmarks of each class of pairs and triples that a training molecule has, in the order of the columns. A class
+    kinds_ : dict of tuple of bool
+        Landmarks of each kind of pairs and triples that a training molecule has, in the order of the columns. A kind
         says which atoms are not hydrogen, of triples the central one first. Columns whose mean square is small are left
         out.
 
@@ -287,8 +287,8 @@ class ManyBody(_Molecules):
 
     Warns
     -----
-    If a molecule has elements, or pairs or triples of them, that no training molecule has: these have no columns, and
-    are in those of others as far as the kernel of elements says.
+    If a molecule has elements, or pairs or triples of them, that no training molecule has: these have no columns of
+    their own, and the kernel of elements says what they share with others.
 
     References
     ----------
@@ -304,7 +304,7 @@ class ManyBody(_Molecules):
     >>> import numpy as np
     >>> water = np.array([[73.52, 8.36, 8.36], [8.36, 0.5, 0.66], [8.36, 0.66, 0.5]])
     >>> many_body = ManyBody(unit="angstrom").fit(water[None])
-    >>> list(many_body.spans_)
+    >>> list(many_body.kinds_)
     [(False, False), (False, True), (False, False, True), (True, False, False)]
     >>> many_body.transform(water[None]).round(2)
     array([[2.  , 1.  , 0.24, 2.14, 0.86, 0.54]])
@@ -322,23 +322,22 @@ class ManyBody(_Molecules):
         check_unit(charges, lengths_of(X, charges), self.unit, "representation.unit")
         found = np.unique(charges[charges > 0])
         self.elements_ = found if len(found) else np.array([1])  # molecules without atoms keep one column of zeros
-        samples: dict[Class, _Sample] = {}
+        samples: dict[Kind, _Sample] = {}
         for block in self._blocks(X[np.random.default_rng(0).permutation(len(X))]):
             for kind, terms in self._terms(block):
                 _extend(samples.setdefault(kind, {}), terms)
-        spans = {
-            kind: _Span.of(samples[kind], len(kind)) for kind in sorted(samples, key=lambda kind: (len(kind), kind))
-        }
-        least = _SHARE * sum(span.squares.sum() for span in spans.values())
-        self.spans_ = {kind: replace(span, kept=span.squares > least) for kind, span in spans.items()}
+        pairs_first = sorted(samples, key=lambda kind: (len(kind), kind))
+        fitted = {kind: _KindFeatures.of(samples[kind], len(kind)) for kind in pairs_first}
+        least = _SHARE * sum(each.squares.sum() for each in fitted.values())
+        self.kinds_ = {kind: replace(each, kept=each.squares > least) for kind, each in fitted.items()}
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         columns, unknown = zip(*map(self._columns, self._blocks(X)), strict=True)
         if count := sum(unknown):
             warnings.warn(
                 f"representation=many_body: {count} of {len(X)} molecules have elements, or pairs or triples of "
-                f"elements, that no training molecule has{self._new_elements(X, self.elements_)}; those are only "
-                "represented as far as they are like others",
+                f"elements, that no training molecule has{self._new_elements(X, self.elements_)}; those have "
+                "only what they share with other elements",
                 stacklevel=2,
             )
         return np.concatenate(columns)
@@ -350,17 +349,17 @@ class ManyBody(_Molecules):
         """All columns for some molecules, and how many of them have what no training molecule has."""
         charges = self._charges(X)
         unknown: np.ndarray = np.any(~np.isin(charges, [0, *self.elements_]), axis=1)
-        sums = {kind: np.zeros((len(X), span.kept.sum())) for kind, span in self.spans_.items()}
+        sums = {kind: np.zeros((len(X), each.kept.sum())) for kind, each in self.kinds_.items()}
         for kind, terms in self._terms(X):
             known: Sequence[int] | np.ndarray = ()
             if kind in sums:
-                sums[kind], known = self.spans_[kind].sums(terms, len(X)), self.spans_[kind].codes
+                sums[kind], known = self.kinds_[kind].sums(terms, len(X)), self.kinds_[kind].codes
             unknown[terms.molecule[~np.isin(terms.codes, known)]] = True
         counts = np.stack([(charges == z).sum(1) for z in self.elements_], axis=1)
         return np.concatenate([counts, *sums.values()], axis=1).astype(X.dtype), int(unknown.sum())
 
-    def _terms(self, X: np.ndarray) -> Iterator[tuple[Class, _Terms]]:
-        """The pairs and the triples of the atoms of some molecules, by class."""
+    def _terms(self, X: np.ndarray) -> Iterator[tuple[Kind, _Terms]]:
+        """The pairs and the triples of the atoms of some molecules, by kind."""
         charges = self._charges(X)
         distances = lengths_of(X, charges) * ANGSTROM[self.unit]
         i, j = np.triu_indices(X.shape[1], 1)
@@ -369,16 +368,16 @@ class ManyBody(_Molecules):
 
     def _pairs(
         self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray
-    ) -> Iterator[tuple[Class, _Terms]]:
+    ) -> Iterator[tuple[Kind, _Terms]]:
         molecule, pair = np.nonzero(distances[:, i, j] < self.cutoff)
         i, j = i[pair], j[pair]
         r = distances[molecule, i, j]
         elements = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
-        return _by_class(elements, molecule, 1 / r[:, None] / _PAIR_WIDTH, _falloff(r, self.cutoff) / r**3)
+        return _by_kind(elements, molecule, 1 / r[:, None] / _PAIR_WIDTH, _falloff(r, self.cutoff) / r**3)
 
     def _triples(
         self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray
-    ) -> Iterator[tuple[Class, _Terms]]:
+    ) -> Iterator[tuple[Kind, _Terms]]:
         near = distances < self.angle_cutoff
         molecule, centre, pair = np.nonzero(near[:, :, i] & near[:, :, j])
         i, j = i[pair], j[pair]
@@ -388,22 +387,22 @@ class ManyBody(_Molecules):
         t = np.stack([r + s, 2 * abs(r - s), angle], axis=1) / _TRIPLE_WIDTHS
         weights = _falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s * u)
         others = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
-        return _by_class(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
+        return _by_kind(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
 
 
 @dataclass(frozen=True)
-class _Span:
-    """Features of the pairs or triples of one class: products of k(t, t') and the kernel of their elements.
+class _KindFeatures:
+    """Features of the pairs or triples of one kind: products of k(t, t') and the kernel of their elements.
 
     Attributes
     ----------
     landmarks : array, shape (m, d), and root, shape (m, m): phi(t) = root @ k(landmarks, t)
-    codes : ascending int array, shape (kinds,)
+    codes : ascending int array, shape (codes,)
         The elements in training molecules.
     size : 2 or 3
-    lower : array, shape (kinds, kinds)
+    lower : array, shape (codes, codes)
         Cholesky factor of the kernel of these.
-    squares : array, shape (kinds, m)
+    squares : array, shape (codes, m)
         Estimated sums of squares of all columns over the training molecules.
     kept : bool array of this shape
     """
@@ -417,14 +416,14 @@ class _Span:
     kept: np.ndarray
 
     @classmethod
-    def of(cls, sample: _Sample, size: int) -> "_Span":
+    def of(cls, sample: _Sample, size: int) -> "_KindFeatures":
         codes = np.array(sorted(sample))
-        most = max(_OF_KIND, _OF_CLASS // len(codes))
+        most = max(_OF_ELEMENTS, _OF_KIND // len(codes))
         parts = [sample[code][0][:most] for code in codes]
         t = np.concatenate(parts)
         K = np.exp(-0.5 * cdist(t, t, "sqeuclidean"))
         pivots, root = pivoted_root(K, precision=2 * _MISSING / np.sqrt(len(K)))
-        lower = np.linalg.cholesky(_alike(codes, codes, size))
+        lower = np.linalg.cholesky(_element_kernel(codes, codes, size))
         features = np.split(np.square(K[:, pivots] @ root.T), np.cumsum([len(part) for part in parts])[:-1])
         squares = [sample[code][1] * each.mean(0) for code, each in zip(codes, features, strict=True)]
         mixed = np.square(lower.T) @ squares
@@ -438,13 +437,13 @@ class _Span:
         rows = terms.molecule * len(codes) + which
         by_kind = sparse.csr_array((terms.weights, (rows, np.arange(len(rows)))), shape=(n * len(codes), len(rows)))
         features = ((by_kind @ values.numpy()) @ self.root.T).reshape(n, len(codes), -1)
-        return (np.linalg.solve(self.lower, _alike(self.codes, codes, self.size)) @ features)[:, self.kept]
+        return (np.linalg.solve(self.lower, _element_kernel(self.codes, codes, self.size)) @ features)[:, self.kept]
 
 
-def _alike(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    """The kernel of the elements of pairs or triples of one class, from their codes."""
+def _element_kernel(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """The kernel of the elements of pairs or triples of one kind, from their codes."""
     a, b = (np.stack(np.unravel_index(codes, (_MAX_CHARGE + 1,) * size), -1) for codes in (a, b))
-    return np.where(a[:, None] == b, 1.0, _ALIKE).prod(-1)
+    return np.where(a[:, None] == b, 1.0, _SIMILARITY).prod(-1)
 
 
 def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:
@@ -452,10 +451,10 @@ def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:
     return (1 + np.cos(np.pi * r / cutoff)) / 2
 
 
-def _by_class(
+def _by_kind(
     elements: np.ndarray, molecule: np.ndarray, t: np.ndarray, weights: np.ndarray
-) -> Iterator[tuple[Class, _Terms]]:
-    """The terms of each class, from the elements of their atoms in rows."""
+) -> Iterator[tuple[Kind, _Terms]]:
+    """The terms of each kind, from the elements of their atoms in rows."""
     size = len(elements)
     terms = _Terms(molecule, np.ravel_multi_index(tuple(elements), (_MAX_CHARGE + 1,) * size), t, weights)
     for kind in itertools.product((False, True), repeat=size):
@@ -469,5 +468,5 @@ def _extend(sample: _Sample, terms: _Terms) -> None:
     for code in np.unique(terms.codes):
         of_code = terms[np.flatnonzero(terms.codes == code)]
         held, total = sample.get(code, (of_code.t[:0], 0.0))
-        chosen = np.linspace(0, len(of_code.t) - 1, min(_OF_CLASS - len(held), len(of_code.t))).astype(int)
+        chosen = np.linspace(0, len(of_code.t) - 1, min(_OF_KIND - len(held), len(of_code.t))).astype(int)
         sample[code] = np.concatenate([held, of_code.t[chosen]]), total + np.square(of_code.weights).sum()

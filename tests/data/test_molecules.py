@@ -263,7 +263,7 @@ def test_many_body_of_larger_molecules_and_new_elements(tmp_path):
     np.testing.assert_allclose(fitted.transform(padded), fitted.transform(data.X_test), rtol=1e-6)
     ase.io.write(tmp_path / "new.xyz", molecule("SiH3"))
     points = loader.read_points(str(tmp_path / "new.xyz"), data.form)
-    with pytest.warns(UserWarning, match=r"1 of 1 molecules have elements.* \(new elements: Si\)"):
+    with pytest.warns(UserWarning, match=r"1 of 1 molecules have elements.* \(new elements: Si\); those have only"):
         fitted.transform(points.X)
 
 

@@ -175,7 +175,7 @@ def test_patches_along_any_number_of_axes(shape, axes, options, dilation, rng):
 
 @pytest.mark.parametrize("kernel", ["exponential", "rectified"])
 @pytest.mark.parametrize(("shape", "cells"), [((19,), 2), ((9, 8), [1, 3]), ((8, 8, 8), [2, 1, 3])], ids=str)
-def test_statistics_of_likenesses_in_cells(shape, cells, kernel, rng, monkeypatch):
+def test_statistics_of_similarities_in_cells(shape, cells, kernel, rng, monkeypatch):
     monkeypatch.setattr("orbit.encoders.layer._TILE_NUMBERS", 300)  # several strips and blocks
     X = rng.standard_normal((4, *shape))
     options = {"size": 3, "n_components": 6, "unit_norm": False, "kernel": kernel}
@@ -186,18 +186,18 @@ def test_statistics_of_likenesses_in_cells(shape, cells, kernel, rng, monkeypatc
     norms = np.linalg.norm(patches, axis=2)[..., None]
     if kernel == "exponential":
         directions = layer.templates_[0][:, :-1] / (4 / np.log(2))  # exponents are of base two
-        likenesses = norms * np.exp(4 * (patches / norms @ directions.T - 1))
-        features = likenesses @ layer.linear_.T
+        similarities = norms * np.exp(4 * (patches / norms @ directions.T - 1))
+        features = similarities @ layer.linear_.T
     else:
         products = patches / norms @ layer.templates_[0].T
-        likenesses = norms * np.concatenate([np.maximum(products - 0.1, 0), np.maximum(-products - 0.1, 0)], 2)
-        features = likenesses
-    low, high = np.quantile(likenesses, [0.7, 0.9], axis=(0, 1))  # all patches are in the sample
+        similarities = norms * np.concatenate([np.maximum(products - 0.1, 0), np.maximum(-products - 0.1, 0)], 2)
+        features = similarities
+    low, high = np.quantile(similarities, [0.7, 0.9], axis=(0, 1))  # all patches are in the sample
     counts = [cells] * len(shape) if isinstance(cells, int) else cells
     cell_of = [[u * n // (side - 2) for u in range(side - 2)] for side, n in zip(shape, counts, strict=True)]
     cell_of = [*itertools.product(*cell_of)]
     expected = []
-    for point, whitened in zip(likenesses, features, strict=True):
+    for point, whitened in zip(similarities, features, strict=True):
         found = {name: [] for name in names}
         for cell in sorted(set(cell_of)):
             rows = [i for i, each in enumerate(cell_of) if each == cell]
