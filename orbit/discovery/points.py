@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import joblib
 import numpy as np
 import torch
 from scipy import stats
@@ -22,7 +23,7 @@ from orbit.core.threads import default_threads, in_threads, threads_for
 from orbit.data.base import Task
 from orbit.data.splits import guess_task
 from orbit.discovery.result import RELEVANT, SIGNIFICANT, Trial
-from orbit.encoders import Encoder, NoEncoder
+from orbit.encoders import Encoder, NoEncoder, UnionEncoder
 from orbit.kernels.base import median_distance
 from orbit.orbits import Orbit, random_orbit_points
 from orbit.solvers.left_out import encoded_targets, left_out
@@ -51,6 +52,8 @@ class LabelledPoints:
         Of variance 1 in sum; a column for each class of labels.
     clusters : int array, shape (n,)
         From 0; equal points are of one cluster.
+    vectors : dict of tensor
+        Of the points by encoders without a group, by a hash of the encoder.
     """
 
     X: np.ndarray
@@ -59,6 +62,7 @@ class LabelledPoints:
     clusters: np.ndarray
     encoder: Encoder
     seed: int
+    vectors: dict[str, Tensor] = field(default_factory=dict)
 
     def trials(
         self,
@@ -105,14 +109,28 @@ class LabelledPoints:
         from sklearn.decomposition import PCA
 
         orbit.fit(self.X)
-        some = random_orbit_points(orbit, self.X, min(_FITTED, _FITTED_NUMBERS // self.X[0].size), self.seed)
-        encode = clone(encoder).for_shape(some.shape[1:]).fit(some, self.seed).encode
-        vectors = encode(torch.from_numpy(some)).numpy()
+        encoder = encoder.for_shape(self.X.shape[1:])
+        if orbit.group is None:
+            vectors = self._encoded(encoder).numpy()
+            moved = iter([vectors])
+        else:
+            some = random_orbit_points(orbit, self.X, min(_FITTED, _FITTED_NUMBERS // self.X[0].size), self.seed)
+            encode = clone(encoder).fit(some, self.seed).encode
+            vectors = encode(torch.from_numpy(some)).numpy()
+            points, elements = torch.from_numpy(self.X), range(len(orbit.weights_))
+            moved = (encode(orbit.points(points, slice(i, i + 1))[0]).numpy() for i in elements)
         components = PCA(min(_MANY, *vectors.shape), random_state=self.seed).fit(vectors)
-        points, elements = torch.from_numpy(self.X), range(len(orbit.weights_))
-        moved = (encode(orbit.points(points, slice(i, i + 1))[0]).numpy() for i in elements)
         projected = np.stack([components.transform(each) for each in moved])
         return torch.from_numpy(projected), orbit.weights_, median_distance(components.transform(vectors))
+
+    def _encoded(self, encoder: Encoder) -> Tensor:
+        """Vectors of the points, shape (n, d), which are kept: encoders that are compared have parts in common."""
+        if isinstance(encoder, UnionEncoder):
+            return encoder.joined([self._encoded(part) for part in encoder.built()])
+        key = joblib.hash(encoder)
+        if key not in self.vectors:
+            self.vectors[key] = clone(encoder).fit(self.X, self.seed).encode(torch.from_numpy(self.X))
+        return self.vectors[key]
 
     def _copies(self, moved: Tensor, weights: np.ndarray) -> tuple[Tensor, np.ndarray]:
         """A few of the moved copies of each point, shape (c, n, d), and their weights."""

@@ -57,7 +57,8 @@ class UnionEncoder(Encoder):
         self.parts = parts
         self.weights = weights
 
-    def _built(self) -> list[Encoder]:
+    def built(self) -> list[Encoder]:
+        """The parts, not fitted."""
         return build_sections("encoder", "parts", self.parts)
 
     def check(self) -> None:
@@ -67,17 +68,17 @@ class UnionEncoder(Encoder):
             raise self.wrong("parts", "at least one section {name: ...}")
         if self.weights is not None and len(self.weights) != len(self.parts):
             raise self.wrong("weights", f"one number for each of the {len(self.parts)} parts")
-        for i, part in enumerate(self._built()):
+        for i, part in enumerate(self.built()):
             with of_part(self.section, f"parts[{i}]"):
                 part.check()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        for i, part in enumerate(self._built()):
+        for i, part in enumerate(self.built()):
             with of_part(self.section, f"parts[{i}]"):
                 part.check_shape(shape)
 
     def is_global(self, shape: tuple[int, ...]) -> bool:
-        return all(part.is_global(shape) for part in self._built())
+        return all(part.is_global(shape) for part in self.built())
 
     def bytes_per_point(self, itemsize: int) -> int:
         return max(part.bytes_per_point(itemsize) for part in self.encoders_) + 2 * super().bytes_per_point(itemsize)
@@ -87,14 +88,25 @@ class UnionEncoder(Encoder):
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         seeds = spawn(random_state, len(self.parts))
-        self.encoders_ = [clone(part).fit(X, seed) for part, seed in zip(self._built(), seeds, strict=True)]
+        self.encoders_ = [clone(part).fit(X, seed) for part, seed in zip(self.built(), seeds, strict=True)]
         self.n_outputs_ = sum(part.n_outputs_ for part in self.encoders_)
         sample = torch.from_numpy(np.array(X[:_NORM_POINTS]))
-        squares = [part.mean_square(sample) for part in self.encoders_]
-        least = torch.finfo(sample.dtype).tiny  # of a part that is zero everywhere
+        self.scales_ = self._scales([part.mean_square(sample) for part in self.encoders_])
+
+    def _scales(self, squares: list[float]) -> np.ndarray:
+        """sqrt(w_i) / c_i, shape (k,), from all c_i^2."""
+        least = np.finfo(np.float32).tiny  # of a part that is zero everywhere
         weights = np.ones(len(squares)) if self.weights is None else np.array(self.weights)
-        self.scales_ = np.sqrt(weights / weights.sum() / np.maximum(squares, least))
+        return np.sqrt(weights / weights.sum() / np.maximum(squares, least))
 
     def _encode(self, points: Tensor) -> Tensor:
-        parts = zip(self.encoders_, self.scales_.tolist(), strict=True)
-        return torch.cat([part.encode(points) * scale for part, scale in parts], dim=1)
+        return _side_by_side([part.encode(points) for part in self.encoders_], self.scales_)
+
+    def joined(self, vectors: list[Tensor]) -> Tensor:
+        """The vectors of points from those of all parts, (n, d_i) each, whose mean square norms are the c_i^2."""
+        squares = [float(part.double().square().sum(1).mean()) for part in vectors]
+        return _side_by_side(vectors, self._scales(squares))
+
+
+def _side_by_side(vectors: list[Tensor], scales: np.ndarray) -> Tensor:
+    return torch.cat([part * scale for part, scale in zip(vectors, scales.tolist(), strict=True)], dim=1)

@@ -133,8 +133,9 @@ class SphericalKMeans(Landmarks):
         units = torch.from_numpy(candidates)
         centres = units[torch.from_numpy(rng.choice(len(units), size, replace=False))].clone()
         for _ in range(_SPHERICAL_ITERATIONS):
-            nearest = torch.cat([(block @ centres.T).argmax(1) for block in units.split(_SPHERICAL_ROWS)])
-            sums = torch.zeros_like(centres).index_add_(0, nearest, units)
+            # NumPy's argmax takes a fifth of the time of torch's
+            nearest = [(block @ centres.T).numpy().argmax(1) for block in units.split(_SPHERICAL_ROWS)]
+            sums = torch.zeros_like(centres).index_add_(0, torch.from_numpy(np.concatenate(nearest)), units)
             lengths = sums.norm(dim=1)
             empty = lengths <= 0
             sums[empty] = units[torch.from_numpy(rng.choice(len(units), int(empty.sum())))]

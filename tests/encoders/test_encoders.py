@@ -413,6 +413,8 @@ def test_a_union_has_the_mean_squared_distance_of_its_scaled_parts(rng, weights,
         of_part = encoded(part, X)
         distances += share * pdist(of_part, "sqeuclidean") / np.square(of_part).sum(1).mean()
     np.testing.assert_allclose(pdist(vectors, "sqeuclidean"), distances, rtol=1e-6)
+    joined = one.joined([torch.from_numpy(encoded(part, X)) for part in one.encoders_])
+    np.testing.assert_allclose(joined, vectors, rtol=1e-6, atol=1e-12)
     equal = UnionEncoder([{"name": "patches"}] * 2).fit(X, 0).encoders_
     assert not np.array_equal(equal[0].layers_[0].templates_, equal[1].layers_[0].templates_)
 
