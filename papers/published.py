@@ -104,17 +104,20 @@ class Experiment:
         Those in the comment at the top of its file.
     sizes : list of str
         Values of ``size``, the default first; empty for an experiment without sizes.
+    files : list of Path
+        Its configuration.
     """
 
     name: str
     commands: list[str]
     sizes: list[str]
+    files: list[Path] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> Experiment:
-        sizes = {file.stem for file in path.with_suffix("").glob("*.yaml")}
+        of_sizes = sorted(path.with_suffix("").glob("*.yaml"), key=lambda file: (file.stem != _SMALL, file.stem))
         commands = leading_comment(path)[1] or [f"{program()} experiment={path.stem}"]
-        return cls(path.stem, commands, sorted(sizes, key=lambda size: (size != _SMALL, size)))
+        return cls(path.stem, commands, [file.stem for file in of_sizes], [path, *of_sizes])
 
     def command(self, size: str) -> str:
         """The command that runs the experiment at a size."""

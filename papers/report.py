@@ -16,8 +16,10 @@ from papers.pages import pages
 from papers.published import experiments, papers
 from papers.records import FOLDER, PublishedRun, published_runs, read_records
 from papers.runs import read_runs
+from papers.versions import versions
 from runners.job.job import Job
 from runners.job.runner import Runner, check_only
+from runners.measure.tables import markdown_table
 from runners.tracking.record import FIGURES, RunFolder
 
 
@@ -28,7 +30,8 @@ class Report(Runner):
     The results of the papers' experiments are kept beside the pages, as small JSON files (``records``) with their
     pictures (``figures``). A newer run replaces what is kept of its experiment, size and seed; values of several seeds
     are shown as one mean. Runs are read from their folders in ``outputs``, those that have finished. The same runs give
-    the same text.
+    the same text. In a clone, ``versions.md`` in the run folder says which results are older than the code that they
+    depend on.
 
     Parameters
     ----------
@@ -54,6 +57,11 @@ class Report(Runner):
         folder = (outputs / "report" if self.folder is None else user_path(self.folder, "folder")).absolute()
         new = publish(folder, outputs, self.only)
         job.row("new results", ", ".join(new) or "none")
+        rows = versions(read_records(folder), experiments())
+        if rows:
+            job.log_text("versions.md", markdown_table(["results", "commit", "changes of its code since"], rows) + "\n")
+            older = sum(count != "0" for *_, count in rows)
+            job.row("older than its code", f"{older} of {len(rows)} results (versions.md in the run folder)")
         job.row("pages", str(folder / "index.md"))
 
 

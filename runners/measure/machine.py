@@ -34,14 +34,15 @@ def _tags() -> dict[str, str]:
     tags |= {f"version.{name}": importlib.metadata.version(name) for name in _PACKAGES}
     root = Path(__file__).resolve().parent
     # an installed package may lie in somebody else's repository, which does not track it
-    own = _git(root, "ls-files", "--error-unmatch", Path(__file__).name) is not None
-    if own and (commit := _git(root, "rev-parse", "HEAD")) is not None:
+    own = git(root, "ls-files", "--error-unmatch", Path(__file__).name) is not None
+    if own and (commit := git(root, "rev-parse", "HEAD")) is not None:
         tags["git.commit"] = commit
-        tags["git.dirty"] = str(bool(_git(root, "status", "--porcelain"))).lower()
+        tags["git.dirty"] = str(bool(git(root, "status", "--porcelain"))).lower()
     return tags
 
 
-def _git(root: Path, *args: str) -> str | None:
+def git(root: Path, *args: str) -> str | None:
+    """What a git command prints for a folder; None where it fails."""
     try:
         done = subprocess.run(["git", "-C", str(root), *args], capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -1,14 +1,16 @@
 """``runner=report``: runs in MLflow and in run folders, and the experiments that they belong to."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import matplotlib.figure
 import pytest
 
+import papers.versions as module
 from orbit.core.errors import InputError
 from papers.published import Experiment, experiments
-from papers.records import read_records
+from papers.records import Gathered, PublishedRun, read_records
 from papers.report import publish
 from runners.measure.results import Result
 from runners.tracking.record import Record, RunFolder
@@ -101,7 +103,36 @@ def test_experiments_have_the_commands_of_their_comments(tmp_path):
     said = "# @package _global_\n# What it is,\n# and why:\n# python run.py experiment=mine a=1\n"
     (tmp_path / "mine.yaml").write_text(said + "runner:  # python run.py no=more\n")
     mine = Experiment.read(tmp_path / "mine.yaml")
-    assert mine == Experiment("mine", ["orbit experiment=mine a=1"], ["small", "paper"])
+    files = [tmp_path / name for name in ("mine.yaml", "mine/small.yaml", "mine/paper.yaml")]
+    assert mine == Experiment("mine", ["orbit experiment=mine a=1"], ["small", "paper"], files)
     assert mine.command("paper") == "orbit experiment=mine a=1 size=paper"
     named = Experiment("it", ["python run.py experiment=it", "python run.py experiment=it size=paper x=2"], ["paper"])
     assert named.command("paper") == named.commands[1]
+
+
+def test_results_older_than_the_code_they_depend_on_are_counted(tmp_path, monkeypatch):
+    def commit(*names: str) -> str:
+        for name in names:
+            with (tmp_path / name).open("a") as file:
+                file.write("# more\n")
+        git("add", ".")
+        git("commit", "-qm", "more")
+        return git("rev-parse", "HEAD")[:10]
+
+    def git(*words: str) -> str:
+        named = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+        return subprocess.run(
+            ["git", "-C", tmp_path, *named, *words], check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "-q")
+    first = commit("exp.yaml", "versions.py", "other.py")
+    commit("other.py")
+    last = commit("exp.yaml")
+    commits = (first, f"{last} with changes", "0123456789", "")
+    runs = [PublishedRun("exp", "small", "", commit=each) for each in commits]
+    monkeypatch.setattr(module, "_ROOT", tmp_path)
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "versions.py"))
+    found = module.versions({"exp-small": Gathered(runs)}, {"exp": Experiment("exp", [], [], [tmp_path / "exp.yaml"])})
+    counts = ("1", "0", "unknown", "unknown")
+    assert found == [["exp-small", each, count] for each, count in zip(commits, counts, strict=True)]
