@@ -8,13 +8,12 @@ import torch
 from scipy.linalg import cholesky, solve_triangular
 
 from orbit.core.component import Component
+from orbit.core.random_pivots import random_pivots
 from orbit.kernels.base import Kernel
 from orbit.registry import register
 
 _KMEANS_ITERATIONS = 10
 _SPHERICAL_ITERATIONS, _SPHERICAL_ROWS = 12, 4096
-
-_PIVOT_BLOCK = 64
 
 # Points drawn for each dimension: 4 had a smaller error than 2 and 8 on clustered data; in theory the number grows
 # logarithmically.
@@ -150,8 +149,7 @@ class RPCholesky(Landmarks):
 
     The residual at point x is k(x, x) minus its Nyström approximation by the
     landmarks so far. Takes ``m`` rows of the kernel matrix of n points, O(n m^2)
-    operations and O(n m) memory, in float64. Pivots are proposed in blocks and
-    accepted with probabilities that give the distribution of sequential draws.
+    operations and O(n m) memory, in float64.
 
     Parameters
     ----------
@@ -175,7 +173,16 @@ class RPCholesky(Landmarks):
 
     def choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         size = min(size, len(candidates))
-        pivots = _random_pivots(_KernelRows(candidates, kernel), kernel.diagonal(candidates), size, rng)
+        points = torch.from_numpy(candidates.astype(np.float64))
+        against_all, everything = kernel.against(points), slice(0, len(points))
+
+        def values(rows: np.ndarray | slice, columns: np.ndarray) -> np.ndarray:
+            chosen = points[columns]
+            if isinstance(rows, slice):
+                return against_all(chosen, everything, chosen.new_empty(len(chosen), len(points))).numpy().T
+            return kernel.gram(points[rows].numpy(), chosen.numpy())
+
+        pivots, _ = random_pivots(kernel.diagonal(candidates), values, size, rng)
         # a kernel matrix of lower rank has fewer pivots; the other landmarks are drawn uniformly
         others = rng.permutation(np.setdiff1d(np.arange(len(candidates)), pivots))
         return candidates[np.concatenate([pivots, others[: size - len(pivots)]])]
@@ -213,78 +220,32 @@ class Leverage(Landmarks):
         n = len(candidates)
         if size >= n:
             return candidates[rng.permutation(n)]
-        rows, diagonal, order = _KernelRows(candidates, kernel), kernel.diagonal(candidates), rng.permutation(n)
-        chosen, chance = order[:size], np.ones(size)
+        order = rng.permutation(n)
+        points = candidates[order].astype(np.float64)
+        diagonal, chosen, chance = kernel.diagonal(points), np.arange(size), np.ones(size)
         for level in reversed(range(int(np.log2(n / size)) + 1)):
-            points = order[: max(size, n >> level)]
-            shares = _shares(_leverage_scores(rows, diagonal, points, chosen, chance))
-            picked = rng.choice(len(points), size, replace=False, p=shares)
-            chosen, chance = points[picked], np.minimum(1, size * shares[picked])
-        return candidates[chosen]
+            m = max(size, n >> level)
+            inner, cross = kernel.gram(points[chosen]), kernel.gram(points[chosen], points[:m])
+            shares = _shares(_leverage_scores(inner, cross, diagonal[:m], chance))
+            chosen = rng.choice(m, size, replace=False, p=shares)
+            chance = np.minimum(1, size * shares[chosen])
+        return candidates[order[chosen]]
 
 
-class _KernelRows:
-    """Rows of the kernel matrix of a set of points, in float64, computed on demand."""
+def _leverage_scores(inner: np.ndarray, cross: np.ndarray, diagonal: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Approximate ridge leverage scores of points from a dictionary of points S, drawn with probabilities ``chance``.
 
-    def __init__(self, points: np.ndarray, kernel: Kernel) -> None:
-        self.points = torch.from_numpy(points.astype(np.float64))
-        self.columns = kernel.against(self.points)
-
-    def __call__(self, indices: np.ndarray) -> np.ndarray:
-        out = self.points.new_empty(len(indices), len(self.points))
-        return self.columns(self.points[torch.from_numpy(indices)], slice(0, len(self.points)), out).numpy()
-
-
-def _random_pivots(rows: _KernelRows, diagonal: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """At most ``size`` pivots; fewer if the numerical rank of the kernel matrix is lower."""
-    residual = diagonal.copy()
-    factor = np.empty((size, len(diagonal)))  # F with K close to F^T F
-    pivots = np.empty(0, dtype=np.int64)
-    while (k := len(pivots)) < size and residual.any():
-        proposed = rng.choice(len(diagonal), min(_PIVOT_BLOCK, size - k), p=residual / residual.sum())
-        missing = rows(proposed) - factor[:k, proposed].T @ factor[:k]
-        accepted = _accept(missing[:, proposed], residual[proposed], _ROUNDING * diagonal[proposed], rng)
-        new, missing = proposed[accepted], missing[accepted]
-        lower = cholesky(missing[:, new], lower=True)
-        block = factor[k : k + len(new)]
-        block[:] = solve_triangular(lower, missing, lower=True)
-        residual -= np.square(block).sum(0)
-        residual[new] = 0
-        residual[residual <= _ROUNDING * diagonal] = 0
-        pivots = np.concatenate([pivots, new])
-    return pivots
-
-
-def _accept(missing: np.ndarray, proposal: np.ndarray, least: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Indices of the accepted proposals, each accepted in proportion to its residual after those before it."""
-    missing, accepted = missing.copy(), []
-    thresholds = np.maximum(rng.random(len(proposal)) * proposal, least)
-    for i, threshold in enumerate(thresholds):
-        left = missing[i, i]
-        if left > threshold:
-            accepted.append(i)
-            missing -= np.outer(missing[:, i], missing[i]) / left
-    return accepted
-
-
-def _leverage_scores(
-    rows: _KernelRows, diagonal: np.ndarray, points: np.ndarray, chosen: np.ndarray, chance: np.ndarray
-) -> np.ndarray:
-    """Approximate ridge leverage scores of ``points`` from the dictionary ``chosen``, drawn with ``chance``.
-
-    (diag(K) - diag(K_S^T (K_SS + ridge C)^-1 K_S)) / ridge for the diagonal matrix C
-    of probabilities ``chance``, Musco and Musco eq. 7, clipped to [0, 1].
+    (diag(K) - diag(K_S^T (K_SS + ridge C)^-1 K_S)) / ridge for K_SS ``inner``, K_S ``cross`` and the diagonal matrix C
+    of probabilities, Musco and Musco eq. 7, clipped to [0, 1].
     """
-    cross = rows(chosen)
-    inner, cross = cross[:, chosen], cross[:, points]
     spectrum = np.linalg.eigvalsh(inner / np.sqrt(np.outer(chance, chance)))[::-1]
-    dimension = max(1, len(chosen) // _POINTS_PER_DIMENSION)
+    dimension = max(1, len(inner) // _POINTS_PER_DIMENSION)
     ridge = max(spectrum[dimension:].sum() / dimension, _ROUNDING * spectrum[0])
     if ridge <= 0:
-        return np.zeros(len(points))
+        return np.zeros(len(diagonal))
     lower = cholesky(inner + np.diag(ridge * chance + _ROUNDING * inner.trace()), lower=True)
     explained = np.square(solve_triangular(lower, cross, lower=True)).sum(0)
-    return np.clip((diagonal[points] - explained) / ridge, 0, 1)
+    return np.clip((diagonal - explained) / ridge, 0, 1)
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:

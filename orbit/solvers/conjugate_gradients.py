@@ -8,6 +8,9 @@ import numpy as np
 from orbit.core.distributed import broadcast
 from orbit.core.linalg import eigh
 
+# Rows that are multiplied at once.
+_ROWS = 4096
+
 # (columns (m, c), their indices among the right-hand sides (c,)) -> (m, c)
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -120,3 +123,27 @@ class NystromPreconditioner:
         values = self.values[:, None] * self.scales  # (rank, k)
         gains = (values[-1] + shifts) / (values + shifts) - 1
         return R + self.vectors @ (gains * (self.vectors.T @ R))
+
+
+class CholeskyPreconditioner:
+    """The inverse of F F^T + lambda I for every lambda, by the eigenvectors of F^T F (Woodbury).
+
+    Parameters
+    ----------
+    F : array, shape (m, rank), overwritten
+
+    References
+    ----------
+    Díaz, Epperly, Frangella, Tropp and Webber, "Robust, randomized preconditioning for kernel ridge regression", 2023,
+    section 2.1.
+    """
+
+    def __init__(self, F: np.ndarray) -> None:
+        values, vectors = eigh(F.T @ F)
+        for start in range(0, len(F), _ROWS):
+            F[start : start + _ROWS] = F[start : start + _ROWS] @ vectors
+        self._root, self._values = F, np.maximum(values, 0.0)[:, None]
+
+    def apply(self, R: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+        """lambda times the inverse, times residuals R, shape (l, m, k), for lambda of shape (l, 1, 1)."""
+        return R - self._root @ ((self._root.T @ R) / (self._values + shifts))

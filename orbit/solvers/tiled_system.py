@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from orbit.core.random_pivots import random_pivots
 from orbit.core.tiled_matrix import TiledMatrix
-from orbit.solvers.conjugate_gradients import conjugate_gradients
+from orbit.solvers.conjugate_gradients import CholeskyPreconditioner, conjugate_gradients
 from orbit.solvers.moments import Centering
 from orbit.solvers.passes import PROBES, SMALLEST_IN_PASSES
-from orbit.solvers.pivoted_cholesky import CholeskyPreconditioner, pivoted_cholesky
 from orbit.solvers.selection import Solution, best_of_path, gcv
 
 # Columns of the preconditioner at most, and the share of the memory that they may take.
@@ -50,7 +50,7 @@ class TiledSystem:
         self.y_offset = w @ Y / self.n if centering != "none" else np.zeros(Y.shape[1])
         self._targets = self._root * (Y - self.y_offset)
         rank = max(1, min(_RANK, int(K.memory * _RANK_SHARE // (8 * len(K)))))
-        F = pivoted_cholesky(K.diagonal, K.values, rank, np.random.default_rng(0))
+        _, F = random_pivots(K.diagonal, K.values, rank, np.random.default_rng(0))
         F *= self._root / np.sqrt(self.n)
         self._preconditioner = CholeskyPreconditioner(F)
 

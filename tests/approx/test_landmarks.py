@@ -8,8 +8,10 @@ from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit import Engine, Nystrom, Orbit
+from orbit.core.random_pivots import random_pivots
 from orbit.kernels import ArcCos, Gaussian, Laplacian, Polynomial, landmarks
 from orbit.kernels.landmarks import KMeans, Leverage, RPCholesky
+from orbit.kernels.radial import RadialColumns
 from orbit.testing import LandmarksContract
 
 CAREFUL = ["kmeans", "leverage", "rpcholesky"]
@@ -102,10 +104,9 @@ def test_random_pivots_are_those_of_the_plain_algorithm():
         residual[i] = 0
         expected[i] = K[i, i] / np.trace(K) * residual / residual.sum()
     draws, counts = 4000, np.zeros((5, 5))
-    rows = landmarks._KernelRows(X, Polynomial(2, gamma=0.5).fit(X))
     rng = np.random.default_rng(0)
     for _ in range(draws):
-        i, j = landmarks._random_pivots(rows, np.diag(K), 2, rng)
+        (i, j), _ = random_pivots(np.diag(K), lambda i, j: K[i][:, j], 2, rng)
         counts[i, j] += 1
     error = np.sqrt(expected * (1 - expected) / draws)
     assert np.all(np.abs(counts / draws - expected) <= 5 * error + 1e-12)
@@ -114,10 +115,10 @@ def test_random_pivots_are_those_of_the_plain_algorithm():
 def test_random_pivots_reproduce_a_matrix_of_small_rank():
     X = np.random.default_rng(0).standard_normal((80, 3))
     kernel = Polynomial(2).fit(X)  # ten monomials of three variables up to degree two
-    pivots = landmarks._random_pivots(
-        landmarks._KernelRows(X, kernel), kernel.diagonal(X), 40, np.random.default_rng(0)
-    )
+    K = kernel.gram(X)
+    pivots, F = random_pivots(np.diag(K), lambda i, j: K[i][:, j], 40, np.random.default_rng(0))
     assert len(pivots) == 10
+    np.testing.assert_allclose(F @ F.T, K, atol=1e-9)
     assert trace_error(X, X[pivots], kernel) < 1e-9
     assert len(np.unique(select("rpcholesky", X, kernel, 40, 0), axis=0)) == 40
 
@@ -125,30 +126,27 @@ def test_random_pivots_reproduce_a_matrix_of_small_rank():
 def test_leverage_scores_are_the_exact_ones_when_the_dictionary_is_everything():
     X = np.random.default_rng(0).standard_normal((30, 3))
     kernel = Gaussian(1.0).fit(X)
-    K, everything = kernel.gram(X), np.arange(30)
-    scores = landmarks._leverage_scores(
-        landmarks._KernelRows(X, kernel), np.diag(K), everything, everything, np.ones(30)
-    )
+    K = kernel.gram(X)
+    scores = landmarks._leverage_scores(K, K, np.diag(K), np.ones(30))
     values = np.linalg.eigvalsh(K)[::-1]
     ridge = values[30 // 4 :].sum() / (30 // 4)
     np.testing.assert_allclose(scores, np.diag(K @ np.linalg.inv(K + ridge * np.eye(30))), rtol=1e-9)
 
 
-def test_random_pivots_do_not_compute_the_whole_matrix(monkeypatch):
-    asked = []
-    original = landmarks._KernelRows.__call__
+def test_landmarks_do_not_compute_the_whole_matrix(monkeypatch):
+    asked, compute = [], RadialColumns.__call__
 
-    def count(self, indices):
-        asked.append(len(indices))
-        return original(self, indices)
+    def count(self, points, units, out):
+        asked.append(out.numel())
+        return compute(self, points, units, out)
 
-    monkeypatch.setattr(landmarks._KernelRows, "__call__", count)
+    monkeypatch.setattr(RadialColumns, "__call__", count)
     X = np.random.default_rng(0).standard_normal((3000, 4))
     for name in ("rpcholesky", "leverage"):
         asked.clear()
         select(name, X, Gaussian(1.0), 50, 0)
-        assert max(asked) <= 64
-        assert sum(asked) <= 50 * 12
+        assert max(asked) <= 3000 * 64
+        assert sum(asked) <= 3000 * 50 * 4
 
 
 @pytest.mark.parametrize("name", CAREFUL)

@@ -11,14 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from orbit import Orbit, Rotation
 from orbit.approx import Exact
+from orbit.core.random_pivots import random_pivots
 from orbit.core.tiled_matrix import TiledMatrix
 from orbit.encoders import PrincipalComponents
 from orbit.engine import Engine
 from orbit.kernels import Gaussian
 from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.solvers import tiled_system
-from orbit.solvers.conjugate_gradients import conjugate_gradients
-from orbit.solvers.pivoted_cholesky import CholeskyPreconditioner, pivoted_cholesky
+from orbit.solvers.conjugate_gradients import CholeskyPreconditioner, conjugate_gradients
 from orbit.solvers.structure import GramStructure, StructuredFeatures
 
 N = 700
@@ -124,21 +124,6 @@ def test_a_value_for_which_it_does_not_converge_is_named(problem, monkeypatch):
         RidgeRegressor(1e-6).fit(both(X)[0], Y)
 
 
-def test_pivots_are_drawn_in_proportion_to_what_is_left():
-    """Of two copies of a point and a third one that is orthogonal, the second pivot is never the other copy."""
-    rows = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    K, first = rows @ rows.T, np.zeros(3)
-    for seed in range(400):
-        asked = []
-        F = pivoted_cholesky(
-            K.diagonal(), lambda i, j, a=asked: a.append(j) or K[i][:, j], 3, np.random.default_rng(seed)
-        )
-        assert F.shape == (3, 2)
-        np.testing.assert_allclose(F @ F.T, K)
-        first[asked[0][0]] += 1
-    np.testing.assert_allclose(first / 400, K.diagonal() / 6, atol=0.07)
-
-
 def best_of_rank(A, r):
     """The trace of what the best matrix of rank r leaves of A."""
     return np.linalg.eigvalsh(A)[:-r].sum()
@@ -153,7 +138,7 @@ def share_over_best(A, r, k):
 def test_the_preconditioner_is_the_inverse_and_saves_steps(problem, rng):
     X, Y, _ = problem
     A = both(X)[1].values / N
-    factors = [pivoted_cholesky(A.diagonal(), lambda i, j: A[i][:, j], 60, np.random.default_rng(i)) for i in range(8)]
+    factors = [random_pivots(A.diagonal(), lambda i, j: A[i][:, j], 60, np.random.default_rng(i))[1] for i in range(8)]
     F, left = factors[0], [A.trace() - np.square(each).sum() for each in factors]
     assert np.mean(left) < best_of_rank(A, 10) * (1 + share_over_best(A, 10, 60))
     R, shifts = rng.standard_normal((2, N, 3)), np.array([1e-4, 1e-2])
