@@ -1,12 +1,15 @@
 """(s_k A + lambda I) z_k = r_k by conjugate gradients, from products with A alone."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core.distributed import broadcast
 from orbit.core.linalg import eigh
+from orbit.core.ranks import rank
 
 # Rows that are multiplied at once.
 _ROWS = 4096
@@ -68,6 +71,44 @@ def conjugate_gradients(
         P = np.where(active, D + new / np.where(active, energy, 1) * P, P)
         energy = np.where(active, new, energy)
     return Z, ~active.any((1, 2)), done
+
+
+def solve_path(
+    product: Callable[[np.ndarray], np.ndarray],
+    right: np.ndarray,
+    path: np.ndarray,
+    preconditioner: Preconditioner,
+    tolerance: float,
+    max_iter: int,
+    together: int,
+    steps: str,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Values of a path, ``together`` at a time, shape (l,), and their solutions, shape (l, m, k).
+
+    Warns of values whose solutions have not converged after ``max_iter`` steps, named as in "passes over the stream".
+    Arguments as of :func:`conjugate_gradients`, for columns that have the same product.
+    """
+    unconverged = list[float]()
+    for start in range(0, len(path), together):
+        shifts = path[start : start + together]
+        solved, converged, _ = conjugate_gradients(
+            lambda V, _: product(V), right, shifts, preconditioner, tolerance, max_iter
+        )
+        unconverged += shifts[~converged].tolist()
+        yield shifts, solved
+    if rank() == 0:
+        warn_unconverged(unconverged, f"{max_iter} {steps}", "values, or give the engine more memory")
+
+
+def warn_unconverged(values: Collection[float], after: str, advice: str) -> None:
+    """Issue a ``ConvergenceWarning`` for the values of lambda at which iterations ended too early, if there are any."""
+    if values:
+        warnings.warn(
+            f"conjugate gradients stopped after {after} before they converged for "
+            f"learner.regularization={', '.join(f'{value:.3g}' for value in values)}: choose larger {advice}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
 
 
 def _images(product: Product, Z: np.ndarray, lifted: np.ndarray, active: np.ndarray | None = None) -> np.ndarray:

@@ -1,16 +1,14 @@
 """Least squares by conjugate gradients, from products with second moments alone."""
 
 import dataclasses
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core.errors import InputError
 from orbit.core.parts import validation_parts
 from orbit.core.random import RandomState, generator
-from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
+from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients, warn_unconverged
 from orbit.solvers.moments import Centering, CentredRows
 from orbit.solvers.selection import Solution, best_of_path, positive, validation_score
 from orbit.solvers.structure import Independent
@@ -48,7 +46,10 @@ class ConjugateGradients:
         chosen, unconverged = self._chosen(rows, None if clusters is None else clusters[kept])
         problem = MatrixFree(self, rows)
         W, b = structure.for_features(*problem.solve(chosen.value), kept)
-        self._warn(unconverged | {*problem.unconverged})
+        advice = "values, raise learner.max_iter or learner.rank, or use SteinRegressor"
+        warn_unconverged(
+            sorted(unconverged | {*problem.unconverged}), f"learner.max_iter={self.max_iter} steps", advice
+        )
         return dataclasses.replace(chosen, W=W, b=b, n_iter=chosen.n_iter + problem.n_iter)
 
     def _chosen(self, rows: WeightedRows, clusters: np.ndarray | None) -> tuple[Solution, set[float]]:
@@ -67,17 +68,6 @@ class ConjugateGradients:
             n_iter, unconverged = n_iter + problem.n_iter, unconverged | {*problem.unconverged}
         value, scores = best_of_path(self.path, found.__getitem__)
         return Solution(W, b, value, self.path, scores, n_iter=n_iter), unconverged
-
-    def _warn(self, unconverged: set[float]) -> None:
-        if not unconverged:
-            return
-        warnings.warn(
-            f"conjugate gradients stopped after learner.max_iter={self.max_iter} steps before they converged for "
-            f"learner.regularization={', '.join(f'{value:.3g}' for value in sorted(unconverged))}: choose larger "
-            "values, raise learner.max_iter or learner.rank, or use SteinRegressor",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
 
 
 class MatrixFree:

@@ -1,14 +1,12 @@
 """Least squares on a stream whose second moments do not fit in memory: conjugate gradients, one pass per product."""
 
-import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core import distributed
 from orbit.core.distributed import all_reduce
-from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
+from orbit.solvers.conjugate_gradients import NystromPreconditioner, solve_path
 from orbit.solvers.moments import Centering
 
 Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
@@ -70,28 +68,10 @@ class StreamedSystem:
         d, k = len(self.cross), len(self.y_offset)
         side_by_side = max(1, int(self.memory / 2 // (_ARRAYS * 8 * d * (k + PROBES))))
         solutions: dict[float, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        unconverged: list[float] = []
-        for start in range(0, len(path), side_by_side):
-            shifts = path[start : start + side_by_side]
-            solved, converged, _ = conjugate_gradients(
-                lambda V, _: self.product(V),
-                self.cross,
-                shifts,
-                self._preconditioner,
-                _TOLERANCE[self.dtype],
-                MAX_PASSES,
-            )
-            unconverged += shifts[~converged].tolist()
+        settings = _TOLERANCE[self.dtype], MAX_PASSES, side_by_side, "passes over the stream"
+        for shifts, solved in solve_path(self.product, self.cross, path, self._preconditioner, *settings):
             for shift, W, left in zip(shifts, solved, self._left_over(solved), strict=True):
                 solutions[float(shift)] = W[:, :k], left[:k] / self.weight, self.n - left[k:].mean(keepdims=True)
-        if unconverged and distributed.rank() == 0:
-            warnings.warn(
-                f"conjugate gradients stopped after {MAX_PASSES} passes over the stream before they converged for "
-                f"learner.regularization={', '.join(f'{value:.3g}' for value in unconverged)}: "
-                "choose larger values, or give the engine more memory",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         return solutions
 
     def product(self, V: np.ndarray) -> np.ndarray:

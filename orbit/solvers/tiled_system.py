@@ -1,15 +1,13 @@
 """Least squares on a kernel matrix that is not held: conjugate gradients, of which each step computes it again."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core.random_pivots import random_pivots
 from orbit.core.tiled_matrix import TiledMatrix
-from orbit.solvers.conjugate_gradients import CholeskyPreconditioner, conjugate_gradients
+from orbit.solvers.conjugate_gradients import CholeskyPreconditioner, solve_path
 from orbit.solvers.moments import Centering
 from orbit.solvers.passes import PROBES, SMALLEST_IN_PASSES
 from orbit.solvers.selection import Solution, best_of_path, gcv
@@ -75,27 +73,14 @@ class TiledSystem:
         signs = np.random.default_rng(1).integers(0, 2, (n, PROBES if scored else 0)) * 2.0 - 1.0
         right = np.hstack([self._targets, signs * (self._root > 0), self._root[:, : self._is_free]])
         together = max(1, int(self._K.memory * _ARRAYS_SHARE // (_ARRAYS * right.nbytes)))
-        unconverged = list[float]()
-        for start in range(0, len(path), together):
-            shifts = path[start : start + together]
-            solved, converged, _ = conjugate_gradients(
-                lambda V, _: self._product(V), right, shifts, self._preconditioner, _TOLERANCE, _MAX_PRODUCTS
-            )
-            unconverged += shifts[~converged].tolist()
+        settings = _TOLERANCE, _MAX_PRODUCTS, together, "products with the kernel matrix"
+        for shifts, solved in solve_path(self._product, right, path, self._preconditioner, *settings):
             residuals = self._residuals(right[:, :p], solved[:, :, :p], shifts)
             for shift, z, residual in zip(shifts, solved, residuals, strict=True):
                 dual, b = self._without_intercept(z)
                 score = gcv(self.n, *self._errors_and_freedom(shift, dual, right)) if scored else np.nan
                 W, b = self._root * dual[:, :p] / self.n, self.y_offset + b[:p]
                 yield Solution(W, b, float(shift), np.array([shift]), np.array([score]), residual=float(residual))
-        if unconverged:
-            warnings.warn(
-                f"conjugate gradients stopped after {_MAX_PRODUCTS} products with the kernel matrix before they "
-                f"converged for learner.regularization={', '.join(f'{value:.3g}' for value in unconverged)}: choose "
-                "larger values, or give the engine more memory",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
 
     def _product(self, V: np.ndarray) -> np.ndarray:
         self.products += 1
