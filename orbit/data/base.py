@@ -446,12 +446,6 @@ class OwnData(Loader):
     def _task(self, y: np.ndarray) -> Task:
         return guess_task(y) if self.task == "auto" else self.task
 
-    def _split(
-        self, y: np.ndarray, task: Task, random_state: RandomState, path: str, clusters: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Random indices of a training and a test part, as of :func:`orbit.data.splits.split_off_test`."""
-        return split_off_test(y, task, self.test_fraction, random_state, path, clusters)
-
     def _divide(
         self,
         y: np.ndarray,
@@ -459,7 +453,7 @@ class OwnData(Loader):
         random_state: RandomState,
         path: str,
         clusters: np.ndarray | None,
-        parts: np.ndarray | None,
+        parts: np.ndarray | None = None,
         key: str = "group_column",
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Indices of a training and a test part, and folds: of given parts, or random ones where they are None.
@@ -470,7 +464,7 @@ class OwnData(Loader):
             If a cluster is in both, naming the parameter ``key``.
         """
         if parts is None:
-            return (*self._split(y, task, random_state, path, clusters), None)
+            return (*split_off_test(y, task, self.test_fraction, random_state, path, clusters), None)
         train, test, folds = divided(parts)
         if clusters is not None:
             check_clusters(clusters[train], clusters[test], f"dataset.{key}")
@@ -497,12 +491,18 @@ class FileLoader(Loader):
     def files(self) -> list[DataFile]:
         """The files that are needed."""
 
+    def instead(self) -> list[Path]:
+        """What is in the data folder and read in place of these files; none by default."""
+        return []
+
     def check_files(self) -> None:
-        for file in self.files():
+        for file in self.files() if not self.instead() else []:
             if not (self.download and file.url):
                 find(self.root, self.folder, file)
 
     def input_files(self) -> list[Path]:
+        if found := self.instead():
+            return found
         candidates = ([place / file.name for place in places(self.root, self.folder)] for file in self.files())
         return [path for paths in candidates for path in existing(paths)[:1]]
 

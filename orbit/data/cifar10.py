@@ -1,6 +1,7 @@
 """CIFAR-10, from the published archive, its extracted batches, or an .npz file."""
 
 import io
+import itertools
 import pickle
 import tarfile
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import numpy as np
 from orbit.core.errors import DataFileError
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
-from orbit.data.files import DataFile, existing, missing, places, read_arrays, read_checked, ten_classes
+from orbit.data.files import DataFile, existing, places, read_arrays, read_checked, readable, ten_classes
 from orbit.registry import register
 
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
@@ -55,15 +56,12 @@ class CIFAR10(FileLoader):
     def files(self) -> list[DataFile]:
         return [ARCHIVE]
 
-    def check_files(self) -> None:
-        if self._found() is None and not self.download:
-            raise missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
-
-    def input_files(self) -> list[Path]:
-        return existing([self._found()])
+    def instead(self) -> list[Path]:
+        names = itertools.product(places(self.root, self.folder), (_NPZ, _BATCHES))
+        return existing(place / name for place, name in names)[:1]
 
     def _load(self, random_state: RandomState) -> Dataset:
-        source = self._found() or self.path(ARCHIVE)
+        source = next(iter(self.instead()), None) or self.path(ARCHIVE)
         if source.name == _NPZ:
             X_train, y_train, X_test, y_test = _read_npz(source)
         else:
@@ -71,11 +69,6 @@ class CIFAR10(FileLoader):
             (X_train, y_train), (X_test, y_test) = (_read_batches(source, contents, part) for part in (_TRAIN, _TEST))
         X_train, X_test = X_train / np.float32(255), X_test / np.float32(255)
         return Dataset(self.name, "classification", X_train, y_train, X_test, y_test, f"CIFAR-10, {source.name}")
-
-    def _found(self) -> Path | None:
-        candidates = [place / name for place in places(self.root, self.folder) for name in (_NPZ, _BATCHES)]
-        candidates += [place / ARCHIVE.name for place in places(self.root, self.folder)]
-        return next((path for path in candidates if path.exists()), None)
 
 
 def _read_npz(path: Path) -> list[np.ndarray]:
@@ -95,12 +88,10 @@ def _contents(path: Path) -> dict[str, bytes]:
     """The files of a folder, or of the archive after its digest has been checked, by name."""
     if path.is_dir():
         return {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(read_checked(path, ARCHIVE))) as archive:
-            files = ((member.name, archive.extractfile(member)) for member in archive)
-            return {Path(name).name: file.read() for name, file in files if file is not None}
-    except tarfile.TarError as error:
-        raise DataFileError(f"{path.absolute()} is corrupt or not an archive. {ARCHIVE.how}") from error
+    content, where = io.BytesIO(read_checked(path, ARCHIVE)), f"{path.absolute()} is corrupt or not an archive"
+    with readable(where, f". {ARCHIVE.how}"), tarfile.open(fileobj=content) as archive:
+        files = ((member.name, archive.extractfile(member)) for member in archive)
+        return {Path(name).name: file.read() for name, file in files if file is not None}
 
 
 def _read_batches(path: Path, contents: Mapping[str, bytes], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -114,11 +105,9 @@ def _read_batches(path: Path, contents: Mapping[str, bytes], names: list[str]) -
 
 
 def _batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    try:
+    with readable(f"{where} is not a batch of CIFAR-10", f". {ARCHIVE.how}"):
         batch: Mapping[bytes, Any] = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
         images, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"])
-    except Exception as error:
-        raise DataFileError(f"{where} is not a batch of CIFAR-10 ({error}). {ARCHIVE.how}") from error
     if images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8 or len(labels) != len(images):
         raise DataFileError(
             f"{where}: expected images of shape (n, 3072) in bytes and n labels, found {images.shape} of "

@@ -17,7 +17,7 @@ from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.checks import real_numbers
-from orbit.data.files import existing
+from orbit.data.files import existing, readable
 from orbit.data.splits import given_parts
 from orbit.registry import register
 
@@ -153,18 +153,13 @@ class Fields(OwnData):
             import xarray
         except ModuleNotFoundError:
             raise DataFileError(f"{path.absolute()} {_NEEDS}") from None
-        try:
+        with readable(f"{path.absolute()} is no NetCDF, HDF5 or Zarr file that can be read"):
             how: dict[str, Any] = {"engine": "h5netcdf", "phony_dims": "sort"}
             if path.is_dir():
                 how = {"engine": "zarr", "consolidated": False}
             elif _begins_with(path, _NETCDF3):
                 how = {"engine": "scipy"}
             return xarray.open_dataset(path, group=self.subgroup, **how)
-        except Exception as error:  # the readers raise many kinds
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            raise DataFileError(f"{path.absolute()} is no NetCDF, HDF5 or Zarr file that can be read ({reason})") from (
-                error
-            )
 
     def _dims(self, content: xarray.Dataset, targets: Sequence[str]) -> list[str]:
         """The dimensions that points are numbered by: those of the targets."""

@@ -9,14 +9,14 @@ import os
 import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from orbit.core.errors import DataFileError, InputError, suggestion
+from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.core.files import replacing
 from orbit.core.paths import user_path
 from orbit.core.progress import Progress
@@ -154,16 +154,33 @@ def read_checked(path: Path, file: DataFile) -> bytes:
     DataFileError
         If the file cannot be read, or its digest is wrong.
     """
-    try:
+    with readable(f"{path.absolute()} cannot be read"):
         content = path.read_bytes()
-    except OSError as error:
-        raise DataFileError(f"{path.absolute()} cannot be read ({error.strerror})") from error
     found = hashlib.sha256(content).hexdigest()
     if file.sha256 is not None and found != file.sha256:
         raise DataFileError(
             f"{path.absolute()} is corrupt or another file: expected sha256 {file.sha256}, found {found}. {file.how}"
         )
     return content
+
+
+@contextlib.contextmanager
+def readable(where: str, advice: str = "") -> Iterator[None]:
+    """Context manager in which what libraries raise for a file, of many kinds, is a ``DataFileError`` of one line."""
+    try:
+        yield
+    except (InputError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # also for sizes that no memory holds
+        text = str(getattr(error, "strerror", None) or error)
+        reason = shortened(text.strip().partition("\n")[0]) or type(error).__name__
+        kind = "KeyError: " if isinstance(error, KeyError) else ""
+        raise DataFileError(f"{where} ({kind}{reason}){advice}") from error
+
+
+def needs(where: str, package: str, extra: str) -> DataFileError:
+    """The error for a file whose package, of an extra of this project, is not installed."""
+    return DataFileError(f"{where} needs the package {package}: pip install 'orbit-kernels[{extra}]'")
 
 
 def read_arrays(file: str | Path, key: str, mapped: bool = False, name: str = "") -> dict[str, np.ndarray]:

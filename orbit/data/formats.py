@@ -1,10 +1,9 @@
 """Files that hold parts of a data set: .npy files, mapped into memory, and Parquet files, read by row groups."""
 
-import contextlib
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.core.fingerprint import Fingerprint, of_listing
 from orbit.core.paths import user_path
 from orbit.data.checks import check_finite, real_dtype
-from orbit.data.files import check_links, read_arrays
+from orbit.data.files import check_links, read_arrays, readable
 from orbit.data.rows import as_real
 
 _SUFFIXES = {".npy": ".npy", ".parquet": ".parquet", ".pq": ".parquet"}
@@ -86,7 +85,7 @@ class Folder:
         if re.match(r"\w+://[^/]*@", path):
             raise DataFileError(f"{key}: expected a URL without credentials, which are read from the environment")
         self.path, self.key = path, key
-        with _reading(f"{key}: {path}"):
+        with readable(f"{key}: {path} cannot be read"):
             self.system, root = _file_system(path, key)
             self.is_local = isinstance(self.system, fs.LocalFileSystem)
             infos = [self.system.get_file_info(root)]
@@ -129,7 +128,7 @@ class Format(ABC):
 
     def header(self, name: str) -> Header:
         """The header of a part, whose errors name it."""
-        with _reading(f"{self.folder.key}: part {name}"):
+        with readable(f"{self.folder.key}: part {name} cannot be read"):
             return self._header(name)
 
     def read(self, name: str, header: Header, block: int, points: bool = True) -> tuple[Any, Any]:
@@ -141,7 +140,7 @@ class Format(ABC):
             For values that are missing, NaN or infinite, and rows of another length, naming the part.
         """
         where, rows = f"{self.label}: part {name}", range(*header.starts[block : block + 2])
-        with _reading(where):
+        with readable(f"{where} cannot be read"):
             X, y = self._read(name, header, block, points)
         if X is not None:
             if X.shape != (expected := (len(rows), *header.shape)):
@@ -288,18 +287,6 @@ def check_equal(names: Sequence[str], headers: Sequence[Header], key: str) -> No
         if header.form != first.form:
             forms = f"{shortened(first.form)} in {name} and {shortened(header.form)} in {other}"
             raise InputError(f"{key}: expected parts of one form, found {forms}")
-
-
-@contextlib.contextmanager
-def _reading(where: str) -> Iterator[None]:
-    """What NumPy and pyarrow raise for files that they cannot read becomes a ``DataFileError``."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, EOFError) as error:  # ValueError also for names that are not UTF-8
-        reason = shortened(str(error).strip().partition("\n")[0]) or type(error).__name__
-        raise DataFileError(f"{where} cannot be read ({reason})") from error
 
 
 def _dtype(y: np.ndarray) -> str:

@@ -10,7 +10,7 @@ from orbit.core.errors import DataFileError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader
-from orbit.data.files import DataFile, places, read_checked, ten_classes
+from orbit.data.files import DataFile, existing, places, read_checked, readable, ten_classes
 from orbit.data.move import rotate_randomly
 from orbit.data.splits import balanced
 from orbit.registry import register
@@ -103,26 +103,17 @@ class RotatedMNIST(MNIST):
     _: KW_ONLY
     rotation_seed: int = 0
 
-    def input_files(self) -> list[Path]:
-        return list(self._original() or super().input_files())
-
-    def check_files(self) -> None:
-        if self._original() is None:
-            super().check_files()
+    def instead(self) -> list[Path]:
+        for folder in places(self.root, "rotated_mnist"):
+            if len(found := existing([folder / AMAT_TRAIN.name, folder / AMAT_TEST.name])) == 2:
+                return found
+        return []
 
     def _load(self, random_state: RandomState) -> Dataset:
-        original = self._original()
-        if original is None:
+        if not (original := self.instead()):
             return self._generate(random_state)
         train, test = (_read_amat(path) for path in original)
         return Dataset(self.name, "classification", *train, *test, "rotated MNIST, Larochelle et al. (2007) files")
-
-    def _original(self) -> tuple[Path, Path] | None:
-        for folder in places(self.root, "rotated_mnist"):
-            paths = folder / AMAT_TRAIN.name, folder / AMAT_TEST.name
-            if all(path.is_file() for path in paths):
-                return paths
-        return None
 
     def _generate(self, random_state: RandomState) -> Dataset:
         upright = super()._load(random_state)
@@ -165,10 +156,8 @@ class MNISTLocal(MNIST):
 
 def _read_amat(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 28, 28) and labels (n,) from a text file with 784 pixels and a label per line."""
-    try:
+    with readable(f"{path.absolute()} is corrupt: expected lines of 785 numbers"):
         table = np.loadtxt(path, dtype=np.float32, ndmin=2)
-    except ValueError as error:
-        raise DataFileError(f"{path.absolute()} is corrupt: expected lines of 785 numbers, {error}") from error
     if table.shape[1] != 785:
         raise DataFileError(f"{path.absolute()} is corrupt: expected lines of 785 numbers, found {table.shape[1]}")
     return np.ascontiguousarray(table[:, :784]).reshape(-1, 28, 28), ten_classes(table[:, 784], str(path.absolute()))

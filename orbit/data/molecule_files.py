@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import DataFileError, shortened
-from orbit.data.files import read_arrays, read_each
+from orbit.data.files import needs, read_arrays, read_each, readable
 from orbit.representations.molecules import SYMBOLS
 
 _SDF, _XYZ = (".sdf", ".sd", ".mol"), (".xyz", ".extxyz")
@@ -63,16 +63,10 @@ def read_molecules(file: Path, form: str | None = None, skip: bool = False) -> l
         If it cannot be read, has no molecules, or needs a package that is not installed.
     """
     try:
-        found = list(_reader(file, form, skip))
+        with readable(f"{file.absolute()} is not a file of molecules that can be read"):
+            found = list(_reader(file, form, skip))
     except ModuleNotFoundError as error:
-        package = (error.name or "ase").partition(".")[0]
-        needs = f"needs the package {package}: pip install 'orbit-kernels[chemistry]'"
-        raise DataFileError(f"{file.absolute()} {needs}") from None
-    except DataFileError:
-        raise
-    except Exception as error:  # ASE raises many kinds
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise DataFileError(f"{file.absolute()} is not a file of molecules that can be read ({reason})") from error
+        raise needs(str(file.absolute()), (error.name or "ase").partition(".")[0], "chemistry") from None
     if not found:
         raise DataFileError(f"{file.absolute()} has no molecules")
     return found
@@ -89,7 +83,7 @@ def of_smiles(smiles: str, where: str, row: int) -> Molecule:
     try:
         from rdkit import Chem
     except ModuleNotFoundError:
-        raise DataFileError(f"{where} needs the package rdkit: pip install 'orbit-kernels[chemistry]'") from None
+        raise needs(where, "rdkit", "chemistry") from None
     return _embedded(Chem.MolFromSmiles(smiles), f"{where}: row {row + 1}, {smiles!r},", {})
 
 

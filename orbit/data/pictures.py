@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from orbit.core.errors import DataFileError, InputError
+from orbit.data.files import needs, readable
 
 Channels = Literal["grey", "rgb", "all"]
 Pages = Literal["channels", "volume", "first"]
@@ -49,12 +50,8 @@ def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
     """
     name = file.name.lower()
     reader = next((reader for suffixes, reader in _READERS.items() if name.endswith(suffixes)), _by_pillow)
-    try:
+    with readable(f"{file.absolute()} is not a readable picture"):
         values, axes = reader(file, channels)
-    except DataFileError:
-        raise
-    except Exception as error:  # readers raise many kinds, also for sizes that no memory holds
-        raise DataFileError(f"{file.absolute()} is not a readable picture ({error})") from error
     if values.dtype.kind == "f" and (count := np.count_nonzero(~np.isfinite(values))):
         raise DataFileError(
             f"{file.absolute()} has {count:,} pixels that are NaN or infinite; fill them, or leave it out"
@@ -86,7 +83,7 @@ def _by_tifffile(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
     except ModuleNotFoundError:
         with Image.open(file) as opened:
             if getattr(opened, "n_frames", 1) > 1 or opened.mode not in ("1", "L", "P", "RGB", "RGBA", "I;16", "F"):
-                raise _needs(file, "tifffile", "images") from None
+                raise needs(str(file.absolute()), "tifffile", "images") from None
         return _by_pillow(file, channels)
     with tifffile.TiffFile(file) as opened:
         return opened.series[0].asarray(), opened.series[0].axes
@@ -96,7 +93,7 @@ def _by_astropy(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
     try:
         from astropy.io import fits
     except ModuleNotFoundError:
-        raise _needs(file, "astropy", "astronomy") from None
+        raise needs(str(file.absolute()), "astropy", "astronomy") from None
     with fits.open(file, memmap=False) as units:
         found = next(
             (unit.data for unit in units if unit.is_image and unit.data is not None and unit.data.ndim > 1), None
@@ -111,7 +108,7 @@ def _by_nibabel(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
     try:
         import nibabel
     except ModuleNotFoundError:
-        raise _needs(file, "nibabel", "volumes") from None
+        raise needs(str(file.absolute()), "nibabel", "volumes") from None
     # axes to the right, to the front and up, whatever the order in the file; then of time
     values = np.asanyarray(nibabel.as_closest_canonical(nibabel.load(file)).dataobj)
     values = values.reshape(*values.shape, *[1] * (3 - values.ndim))
@@ -124,10 +121,6 @@ _READERS: dict[tuple[str, ...], Callable[[Path, Channels], tuple[np.ndarray, str
     _FITS: _by_astropy,
     _NIFTI: _by_nibabel,
 }
-
-
-def _needs(file: Path, package: str, extra: str) -> DataFileError:
-    return DataFileError(f"{file.absolute()} needs the package {package}: pip install 'orbit-kernels[{extra}]'")
 
 
 def _stack(values: np.ndarray, axes: str, pages: Pages) -> np.ndarray:

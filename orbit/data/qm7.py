@@ -10,7 +10,7 @@ from orbit.core.errors import DataFileError
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
 from orbit.data.checks import real_numbers
-from orbit.data.files import DataFile
+from orbit.data.files import DataFile, readable
 from orbit.registry import register
 
 # Copies and rebuilt files differ in rounding, so the content is checked instead of the digest, which only serves to
@@ -82,10 +82,8 @@ class QM7(FileLoader):
         from scipy import io
 
         path = self.path(QM7_FILE)
-        try:
+        with readable(f"{path.absolute()} is corrupt", f". {QM7_FILE.how}"):
             content = io.loadmat(path)
-        except Exception as error:
-            raise DataFileError(f"{path.absolute()} is corrupt: {error}. {QM7_FILE.how}") from error
         for key, shape in SHAPES.items():
             found = content[key].shape if key in content else None
             if found != shape:

@@ -150,7 +150,7 @@ class Series(OwnData):
         found = self._read(file, self.channels)
         y, task = self._targets(found, file, self.task)
         if test_file is None:
-            train, test = self._split(y, task, random_state, file.name, found.clusters)
+            train, test, _ = self._divide(y, task, random_state, file.name, found.clusters)
             fitted, tested, y, y_test = found.take(train), found.take(test), y[train], y[test]
         else:
             fitted, tested = found, self._read(test_file, found.columns or None)

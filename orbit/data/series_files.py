@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, located, shortened
+from orbit.data.files import readable
 
 if TYPE_CHECKING:  # pandas is imported when a table is read
     import pandas as pd
@@ -83,11 +84,8 @@ def read_archive(file: Path) -> Recorded:
         If it is not such a file, in one line with the file and the series.
     """
     reader = {".ts": _read_ts, ".arff": _read_arff, ".tsv": _read_tsv}[file.suffix.lower()]
-    try:
+    with readable(f"{file.absolute()} is not a readable {file.suffix} file"):
         found = reader(file)
-    except (OSError, ValueError, NotImplementedError, StopIteration, IndexError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise DataFileError(f"{file.absolute()} is not a readable {file.suffix} file ({reason})") from error
     if not found.series:
         raise DataFileError(f"{file.absolute()} has no series")
     return found

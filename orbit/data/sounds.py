@@ -18,6 +18,7 @@ from orbit.core.grid import middle
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.threads import single_threaded
+from orbit.data.files import readable
 from orbit.data.labelled_files import LabelledFiles
 from orbit.registry import register
 from orbit.representations import mel_spectrogram
@@ -242,10 +243,8 @@ def decoded(content: bytes, name: str) -> tuple[int, np.ndarray, str]:
 
 def _read_sound(file: Path) -> tuple[int, np.ndarray]:
     """Samples a second, and the mean of all channels, float64 in [-1, 1]."""
-    try:
+    with readable(f"{file.absolute()} cannot be read"):
         rate, samples, _ = decoded(file.read_bytes(), str(file))
-    except OSError as error:
-        raise DataFileError(f"{file.absolute()} cannot be read ({error.strerror or error})") from error
     if not samples.size:
         raise DataFileError(f"{file} has no samples; remove it")
     if not _LEAST_RATE <= rate <= _MOST_RATE:

@@ -14,7 +14,7 @@ from orbit.core.params import PositiveFloat, Range
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader, Points
-from orbit.data.files import DataFile, existing_file, missing, places
+from orbit.data.files import DataFile, existing_file, missing, places, readable
 from orbit.data.sounds import Form, check_duration, decoded, represented
 from orbit.registry import register
 
@@ -88,18 +88,19 @@ class SpokenDigits(FileLoader):
     def files(self) -> list[DataFile]:
         return [ARCHIVE]
 
-    def check_files(self) -> None:
-        if not (self.download or self._find()):
-            raise self._missing()
-
-    def input_files(self) -> list[Path]:
-        return self._find()
+    def instead(self) -> list[Path]:
+        """The recordings, or the archives that hold them; none if there are neither."""
+        for place in places(self.root, self.folder):
+            recordings = [path for path in place.rglob("*.wav") if _NAME.fullmatch(path.name)]
+            if found := sorted(recordings or place.glob("*.zip")):
+                return found
+        return []
 
     def _load(self, random_state: RandomState) -> Dataset:
-        contents = dict(_contents(self._paths()))
+        contents = dict(_contents(self.instead() or [self.path(ARCHIVE)]))
         found = sorted((int(m[1]), m[2], int(m[3]), m[0]) for m in map(_NAME.fullmatch, contents) if m)
         if not found:
-            raise self._missing()
+            raise missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
         y, speakers, indices, names = map(np.array, zip(*found, strict=True))
         test, held_out = np.isin(indices, _TEST_INDICES), "indices 0 to 4"
         if self.split != "utterance":
@@ -137,20 +138,6 @@ class SpokenDigits(FileLoader):
         X = np.stack([self._represent(_samples(file.read_bytes(), str(file))) for file in files])
         return Points(X, [str(f.relative_to(base)) if f != base else f.name for f in files])
 
-    def _find(self) -> list[Path]:
-        """The recordings, or the archives that hold them; none if there are neither."""
-        for place in places(self.root, self.folder):
-            recordings = [path for path in place.rglob("*.wav") if _NAME.fullmatch(path.name)]
-            if found := sorted(recordings or place.glob("*.zip")):
-                return found
-        return []
-
-    def _paths(self) -> list[Path]:
-        return self._find() or [self.path(ARCHIVE)]
-
-    def _missing(self) -> DataFileError:
-        return missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
-
     def _represent(self, samples: np.ndarray) -> np.ndarray:
         length = round(self.duration * RATE)
         return represented(samples, self.form, length, self.bands, self.frames, RATE, self.trim, self.window)
@@ -171,7 +158,7 @@ def _samples(content: bytes, name: str) -> np.ndarray:
 def _contents(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
     """Names, without folders, and contents of the files, and of the members of .zip files."""
     for path in paths:
-        try:
+        with readable(f"{path.absolute()} cannot be read", f". {ARCHIVE.how}"):
             if path.suffix != ".zip":
                 yield path.name, path.read_bytes()
                 continue
@@ -179,5 +166,3 @@ def _contents(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
                 for name in archive.namelist():
                     if name.endswith(".wav"):
                         yield Path(name).name, archive.read(name)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise DataFileError(f"{path.absolute()} cannot be read ({error}). {ARCHIVE.how}") from error

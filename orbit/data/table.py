@@ -166,7 +166,7 @@ class Table(OwnData):
         task = "regression" if has_unit else self._task(y)
         train, test = np.arange(len(y)), None
         if self.test_path is None:
-            train, test = self._split(y, task, random_state, path, clusters)
+            train, test, _ = self._divide(y, task, random_state, path, clusters)
         with located(f"dataset.path: {path}"):
             if self.missing == "refuse":
                 refuse_missing(table[candidates], REMOVE)

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from orbit.core.errors import DataFileError, InputError
+from orbit.core.errors import InputError
+from orbit.data.files import readable
 from orbit.data.frames import check_names, is_text, plain
 from orbit.data.units import BLANKS, bare, numeric_columns, well_grouped
 
@@ -57,19 +58,14 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
         If it cannot be read, or has no rows or several columns of one name.
     """
     is_parquet = file.suffix.lower() in _PARQUET
-    try:
+    what, advice = "Parquet" if is_parquet else "CSV", ""
+    if options.keys() >= {"sep", "encoding"} and not is_parquet:
+        read = f"separator {options['sep']!r} and encoding {options['encoding']!r}"
+        advice = f"; read with {read}: set dataset.separator, or dataset.encoding such as latin-1"
+    with readable(f"expected a readable {what} file", advice):
         if file.suffix.lower() in _OTHERS:
             raise ValueError(f"it is {_OTHERS[file.suffix.lower()]}; save it as CSV or Parquet")
         frame = plain(pd.read_parquet(file) if is_parquet else _csv(file, texts, labels, options))
-    except InputError:
-        raise
-    except Exception as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        what, advice = "Parquet" if is_parquet else "CSV", ""
-        if options.keys() >= {"sep", "encoding"} and not is_parquet:
-            read = f"separator {options['sep']!r} and encoding {options['encoding']!r}"
-            advice = f"; read with {read}: set dataset.separator, or dataset.encoding such as latin-1"
-        raise DataFileError(f"expected a readable {what} file ({reason}){advice}") from error
     if not len(frame):
         raise InputError("the table has no rows, expected at least one")
     return frame
