@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from orbit.approx.base import FeatureMap
-from orbit.core.errors import InputError
+from orbit.core.errors import accepts
 from orbit.core.random import RandomState, spawn
 from orbit.orbits import Orbit, Rule
 
@@ -102,11 +102,7 @@ def reference_map(feature_map: FeatureMap, size: int, random_state: RandomState 
 
 
 def _has(orbit: Orbit, rule: str) -> bool:
-    try:
-        _with(orbit, rule=rule).check()
-    except InputError:
-        return False
-    return True
+    return accepts(_with(orbit, rule=rule).check)
 
 
 def _with(estimator: Any, **params: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import contextlib
 import difflib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 # The most characters of a value in a message; the characters of its beginning and of its end if it has more.
 _LONG_TEXT, _SHOWN = 200, 40
@@ -78,6 +78,15 @@ def of_section(section: str) -> Iterator[None]:
         raise ParameterError(error.name, error.expected, error.found, section) from None
     except InputError as error:
         raise type(error)(_key(section, str(error))) from None
+
+
+def accepts(check: Callable[..., None], *args: object) -> bool:
+    """Whether a check of these arguments raises no ``InputError``."""
+    try:
+        check(*args)
+    except InputError:
+        return False
+    return True
 
 
 def _key(section: str, name: str) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from orbit.core.component import Component
-from orbit.core.errors import InputError
+from orbit.core.errors import accepts
 from orbit.core.grid import grid_axes
 from orbit.distributions import ProductDistribution
 from orbit.distributions.base import Distribution
@@ -41,7 +40,7 @@ def candidates(
     if groups is None:
         classes: list[Any] = [get("group", name) for name in available("group")]
         compared = [cls for cls in classes if axes in cls.compared_on]
-        groups = [group for cls in compared for group in cls.variants(shape) if _takes(group, shape)]
+        groups = [group for cls in compared for group in cls.variants(shape) if accepts(group.check_shape, shape)]
     orbits = [_orbit(group, None, shape, _ENCODED if encoded else _LISTED) for group in groups]
     if axes == 0:
         orbits += [_orbit(group, q, shape) for group in groups for q in _of_unordered(group, X)]
@@ -57,7 +56,7 @@ def invariant_encoders(shape: tuple[int, ...]) -> list[Encoder]:
     ([PointPairs()], [])
     """
     classes: list[Any] = [get("encoder", name) for name in available("encoder")]
-    return [encoder for cls in classes for encoder in cls.variants(shape) if _takes(encoder, shape)]
+    return [encoder for cls in classes for encoder in cls.variants(shape) if accepts(encoder.check_shape, shape)]
 
 
 def _axes(X: np.ndarray) -> int:
@@ -69,14 +68,6 @@ def _axes(X: np.ndarray) -> int:
 def _of_unordered(group: Group, X: np.ndarray) -> list[Distribution]:
     classes: list[Any] = [get("distribution", name) for name in available("distribution")]
     return [q for cls in classes for q in cls.of_unordered(group, X)]
-
-
-def _takes(part: Group | Encoder, shape: tuple[int, ...]) -> bool:
-    try:
-        part.check_shape(shape)
-    except InputError:
-        return False
-    return True
 
 
 def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...], drawn: int = _LISTED) -> Orbit:
@@ -98,7 +89,7 @@ def scaled(orbit: Orbit, shape: tuple[int, ...], factor: float, only: int | None
     if group.limits:
         names = group.limits if only is None else group.limits[only : only + 1]
         changed = clone(group).set_params(**{name: factor * getattr(group, name) for name in names})
-        return Orbit(changed) if _is_valid(changed) else None
+        return Orbit(changed) if accepts(changed.check) else None
     domain = group.for_shape(shape).domain
     wider = q.scaled(factor, domain, only) if isinstance(q, ProductDistribution) else q.scaled(factor, domain)
     return None if wider is None else _orbit(group, wider, shape)
@@ -107,14 +98,6 @@ def scaled(orbit: Orbit, shape: tuple[int, ...], factor: float, only: int | None
 def n_widths(orbit: Orbit) -> int:
     group, q, _ = orbit.resolved()
     return len(group.limits) or (len(q.parts()) if isinstance(q, ProductDistribution) else 1)
-
-
-def _is_valid(component: Component) -> bool:
-    try:
-        component.check()
-    except InputError:
-        return False
-    return True
 
 
 def product_of(orbits: list[Orbit]) -> Orbit:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.component import Component
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, located
 from orbit.groups.domains import Domain
 
 Array = TypeVar("Array", np.ndarray, Tensor)
@@ -120,10 +120,8 @@ class Group(Component):
         InputError
             If there are infinitely many, or more than can be listed.
         """
-        try:
+        with located(self.label()):
             return self.domain.elements()
-        except InputError as error:
-            raise InputError(f"{self.label()}: {error}") from None
 
     @abstractmethod
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:

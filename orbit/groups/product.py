@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -134,24 +134,23 @@ class ProductGroup(Group):
         return "\n".join(part.describe(piece[0]) for part, piece in zip(self.parts(), pieces, strict=True))
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
-        parts, pieces = self.parts(), self.domain.split(elements)
-        moved = []
-        for i in range(len(elements)):
-            Y = X
-            for part, piece in zip(parts, pieces, strict=True):
-                Y = part.act(piece[i : i + 1], Y)[0]
-            moved.append(Y)
-        return torch.stack(moved)
+        moves = [part.act for part in self.parts()]
+        return _one_by_one(moves, self.domain.split(elements), X)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
-        parts, pieces = self.parts(), self.domain.split(elements)
-        moved = []
-        for i in range(len(elements)):
-            Y = W
-            for part, piece in reversed(list(zip(parts, pieces, strict=True))):
-                Y = part.adjoint(piece[i : i + 1], Y)[0]
-            moved.append(Y)
-        return torch.stack(moved)
+        moves = [part.adjoint for part in self.parts()]
+        return _one_by_one(moves[::-1], self.domain.split(elements)[::-1], W)
+
+
+def _one_by_one(moves: Sequence[Callable[..., Tensor]], pieces: Sequence[np.ndarray], X: Tensor) -> Tensor:
+    """Points moved by every element: by its piece in the first of the moves, then in the second, and so on."""
+    moved = []
+    for i in range(len(pieces[0])):
+        Y = X
+        for move, piece in zip(moves, pieces, strict=True):
+            Y = move(piece[i : i + 1], Y)[0]
+        moved.append(Y)
+    return torch.stack(moved)
 
 
 def _like(factor: Mapping[str, Any] | Group, part: Group) -> dict[str, Any] | Group:

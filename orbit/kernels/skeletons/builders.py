@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, located
 from orbit.kernels.skeletons.activations import Activation, make_activation
 from orbit.kernels.skeletons.graph import Level, Skeleton, make_level
 
@@ -102,10 +102,8 @@ def _kind(layer: Any, where: str, default_activation: Any) -> tuple[str, Activat
         raise InputError(
             f"{where}: no such key {min(map(str, unknown))!r}; a {kind} has {', '.join(sorted(_KEYS[kind]))}"
         )
-    try:
+    with located(where):
         return kind, make_activation(layer.get("activation", default_activation))
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _pair(layer: Mapping[str, Any], key: str, where: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError, located, suggestion
 from orbit.kernels.skeletons.activations import Activation, make_activation
 
 
@@ -143,10 +143,8 @@ def _read(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> dict[
         unknown = set(node) - {"name", "inputs", "activation"}
         if unknown:
             raise InputError(f"nodes[{i}]: no such key {min(map(str, unknown))!r}; it has name, inputs, activation")
-        try:
+        with located(f"nodes[{i}] ({name})"):
             activation = make_activation(node.get("activation", default_activation))
-        except InputError as error:
-            raise InputError(f"nodes[{i}] ({name}): {error}") from None
         read[name] = _Node(_parents(node.get("inputs"), f"nodes[{i}] ({name})", names, n_inputs), activation)
     return read
 
