@@ -88,8 +88,8 @@ def _contents(path: Path) -> dict[str, bytes]:
     """The files of a folder, or of the archive after its digest has been checked, by name."""
     if path.is_dir():
         return {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
-    content, where = io.BytesIO(read_checked(path, ARCHIVE)), f"{path.absolute()} is corrupt or not an archive"
-    with readable(where, f". {ARCHIVE.how}"), tarfile.open(fileobj=content) as archive:
+    content, problem = io.BytesIO(read_checked(path, ARCHIVE)), "is corrupt or not an archive"
+    with readable(path.absolute(), problem, f". {ARCHIVE.how}"), tarfile.open(fileobj=content) as archive:
         files = ((member.name, archive.extractfile(member)) for member in archive)
         return {Path(name).name: file.read() for name, file in files if file is not None}
 
@@ -105,7 +105,7 @@ def _read_batches(path: Path, contents: Mapping[str, bytes], names: list[str]) -
 
 
 def _batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    with readable(f"{where} is not a batch of CIFAR-10", f". {ARCHIVE.how}"):
+    with readable(where, "is not a batch of CIFAR-10", f". {ARCHIVE.how}"):
         batch: Mapping[bytes, Any] = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
         images, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"])
     if images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8 or len(labels) != len(images):

@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # xarray is imported when a file is read
     import xarray
 
 _FILE = "a NetCDF, HDF5 or Zarr file"
-_NEEDS = "needs the packages xarray, h5netcdf and zarr: pip install 'orbit-kernels[fields]'"
 _NETCDF3 = b"CDF"
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "ns")
 
@@ -149,11 +148,9 @@ class Fields(OwnData):
         return {"mean": values.mean(0).tolist(), "std": np.where(deviation > 0, deviation, 1).tolist()}
 
     def _opened(self, path: Path) -> xarray.Dataset:
-        try:
+        with readable(path.absolute(), "is no NetCDF, HDF5 or Zarr file that can be read"):
             import xarray
-        except ModuleNotFoundError:
-            raise DataFileError(f"{path.absolute()} {_NEEDS}") from None
-        with readable(f"{path.absolute()} is no NetCDF, HDF5 or Zarr file that can be read"):
+
             how: dict[str, Any] = {"engine": "h5netcdf", "phony_dims": "sort"}
             if path.is_dir():
                 how = {"engine": "zarr", "consolidated": False}

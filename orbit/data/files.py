@@ -36,6 +36,13 @@ _MATLAB = ".mat"
 _BEGINNINGS = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
 
 
+# The extras of this project by the packages that read files.
+_EXTRAS = {
+    **{"ase": "chemistry", "rdkit": "chemistry", "tifffile": "images"},
+    **{"astropy": "astronomy", "nibabel": "volumes", "xarray": "fields"},
+}
+
+
 @dataclass(frozen=True)
 class DataFile:
     """A published file.
@@ -154,7 +161,7 @@ def read_checked(path: Path, file: DataFile) -> bytes:
     DataFileError
         If the file cannot be read, or its digest is wrong.
     """
-    with readable(f"{path.absolute()} cannot be read"):
+    with readable(path.absolute(), "cannot be read"):
         content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if file.sha256 is not None and found != file.sha256:
@@ -165,22 +172,27 @@ def read_checked(path: Path, file: DataFile) -> bytes:
 
 
 @contextlib.contextmanager
-def readable(where: str, advice: str = "") -> Iterator[None]:
-    """Context manager in which what libraries raise for a file, of many kinds, is a ``DataFileError`` of one line."""
+def readable(file: object, problem: str, advice: str = "") -> Iterator[None]:
+    """Context manager in which what libraries raise for a file, of many kinds, is a ``DataFileError`` of one line.
+
+    The file, its problem, and the reason in brackets; or the package that is not installed, with its command.
+    """
+    where = f"{file} {problem}"
     try:
         yield
-    except (InputError, ModuleNotFoundError):
+    except InputError:
         raise
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        command = f"pip install 'orbit-kernels[{_EXTRAS[package]}]'"
+        raise DataFileError(f"{file} needs the package {package}: {command}") from None
     except Exception as error:  # also for sizes that no memory holds
         text = str(getattr(error, "strerror", None) or error)
         reason = shortened(text.strip().partition("\n")[0]) or type(error).__name__
         kind = "KeyError: " if isinstance(error, KeyError) else ""
         raise DataFileError(f"{where} ({kind}{reason}){advice}") from error
-
-
-def needs(where: str, package: str, extra: str) -> DataFileError:
-    """The error for a file whose package, of an extra of this project, is not installed."""
-    return DataFileError(f"{where} needs the package {package}: pip install 'orbit-kernels[{extra}]'")
 
 
 def read_arrays(file: str | Path, key: str, mapped: bool = False, name: str = "") -> dict[str, np.ndarray]:

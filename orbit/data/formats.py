@@ -85,7 +85,7 @@ class Folder:
         if re.match(r"\w+://[^/]*@", path):
             raise DataFileError(f"{key}: expected a URL without credentials, which are read from the environment")
         self.path, self.key = path, key
-        with readable(f"{key}: {path} cannot be read"):
+        with readable(f"{key}: {path}", "cannot be read"):
             self.system, root = _file_system(path, key)
             self.is_local = isinstance(self.system, fs.LocalFileSystem)
             infos = [self.system.get_file_info(root)]
@@ -128,7 +128,7 @@ class Format(ABC):
 
     def header(self, name: str) -> Header:
         """The header of a part, whose errors name it."""
-        with readable(f"{self.folder.key}: part {name} cannot be read"):
+        with readable(f"{self.folder.key}: part {name}", "cannot be read"):
             return self._header(name)
 
     def read(self, name: str, header: Header, block: int, points: bool = True) -> tuple[Any, Any]:
@@ -140,7 +140,7 @@ class Format(ABC):
             For values that are missing, NaN or infinite, and rows of another length, naming the part.
         """
         where, rows = f"{self.label}: part {name}", range(*header.starts[block : block + 2])
-        with readable(f"{where} cannot be read"):
+        with readable(where, "cannot be read"):
             X, y = self._read(name, header, block, points)
         if X is not None:
             if X.shape != (expected := (len(rows), *header.shape)):

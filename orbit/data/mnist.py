@@ -156,7 +156,7 @@ class MNISTLocal(MNIST):
 
 def _read_amat(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 28, 28) and labels (n,) from a text file with 784 pixels and a label per line."""
-    with readable(f"{path.absolute()} is corrupt: expected lines of 785 numbers"):
+    with readable(path.absolute(), "is corrupt: expected lines of 785 numbers"):
         table = np.loadtxt(path, dtype=np.float32, ndmin=2)
     if table.shape[1] != 785:
         raise DataFileError(f"{path.absolute()} is corrupt: expected lines of 785 numbers, found {table.shape[1]}")

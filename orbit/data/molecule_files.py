@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import DataFileError, shortened
-from orbit.data.files import needs, read_arrays, read_each, readable
+from orbit.data.files import read_arrays, read_each, readable
 from orbit.representations.molecules import SYMBOLS
 
 _SDF, _XYZ = (".sdf", ".sd", ".mol"), (".xyz", ".extxyz")
@@ -62,11 +62,8 @@ def read_molecules(file: Path, form: str | None = None, skip: bool = False) -> l
     DataFileError
         If it cannot be read, has no molecules, or needs a package that is not installed.
     """
-    try:
-        with readable(f"{file.absolute()} is not a file of molecules that can be read"):
-            found = list(_reader(file, form, skip))
-    except ModuleNotFoundError as error:
-        raise needs(str(file.absolute()), (error.name or "ase").partition(".")[0], "chemistry") from None
+    with readable(file.absolute(), "is not a file of molecules that can be read"):
+        found = list(_reader(file, form, skip))
     if not found:
         raise DataFileError(f"{file.absolute()} has no molecules")
     return found
@@ -80,10 +77,8 @@ def of_smiles(smiles: str, where: str, row: int) -> Molecule:
     DataFileError
         For what is no SMILES, or has no conformer, naming its row in ``where``.
     """
-    try:
+    with readable(where, "cannot be read"):
         from rdkit import Chem
-    except ModuleNotFoundError:
-        raise needs(where, "rdkit", "chemistry") from None
     return _embedded(Chem.MolFromSmiles(smiles), f"{where}: row {row + 1}, {smiles!r},", {})
 
 

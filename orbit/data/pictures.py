@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from orbit.core.errors import DataFileError, InputError
-from orbit.data.files import needs, readable
+from orbit.data.files import readable
 
 Channels = Literal["grey", "rgb", "all"]
 Pages = Literal["channels", "volume", "first"]
@@ -50,7 +50,7 @@ def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
     """
     name = file.name.lower()
     reader = next((reader for suffixes, reader in _READERS.items() if name.endswith(suffixes)), _by_pillow)
-    with readable(f"{file.absolute()} is not a readable picture"):
+    with readable(file.absolute(), "is not a readable picture"):
         values, axes = reader(file, channels)
     if values.dtype.kind == "f" and (count := np.count_nonzero(~np.isfinite(values))):
         raise DataFileError(
@@ -83,17 +83,15 @@ def _by_tifffile(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
     except ModuleNotFoundError:
         with Image.open(file) as opened:
             if getattr(opened, "n_frames", 1) > 1 or opened.mode not in ("1", "L", "P", "RGB", "RGBA", "I;16", "F"):
-                raise needs(str(file.absolute()), "tifffile", "images") from None
+                raise
         return _by_pillow(file, channels)
     with tifffile.TiffFile(file) as opened:
         return opened.series[0].asarray(), opened.series[0].axes
 
 
 def _by_astropy(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
-    try:
-        from astropy.io import fits
-    except ModuleNotFoundError:
-        raise needs(str(file.absolute()), "astropy", "astronomy") from None
+    from astropy.io import fits
+
     with fits.open(file, memmap=False) as units:
         found = next(
             (unit.data for unit in units if unit.is_image and unit.data is not None and unit.data.ndim > 1), None
@@ -105,10 +103,8 @@ def _by_astropy(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
 
 
 def _by_nibabel(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
-    try:
-        import nibabel
-    except ModuleNotFoundError:
-        raise needs(str(file.absolute()), "nibabel", "volumes") from None
+    import nibabel
+
     # axes to the right, to the front and up, whatever the order in the file; then of time
     values = np.asanyarray(nibabel.as_closest_canonical(nibabel.load(file)).dataobj)
     values = values.reshape(*values.shape, *[1] * (3 - values.ndim))

@@ -82,7 +82,7 @@ class QM7(FileLoader):
         from scipy import io
 
         path = self.path(QM7_FILE)
-        with readable(f"{path.absolute()} is corrupt", f". {QM7_FILE.how}"):
+        with readable(path.absolute(), "is corrupt", f". {QM7_FILE.how}"):
             content = io.loadmat(path)
         for key, shape in SHAPES.items():
             found = content[key].shape if key in content else None

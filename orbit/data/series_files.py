@@ -84,7 +84,7 @@ def read_archive(file: Path) -> Recorded:
         If it is not such a file, in one line with the file and the series.
     """
     reader = {".ts": _read_ts, ".arff": _read_arff, ".tsv": _read_tsv}[file.suffix.lower()]
-    with readable(f"{file.absolute()} is not a readable {file.suffix} file"):
+    with readable(file.absolute(), f"is not a readable {file.suffix} file"):
         found = reader(file)
     if not found.series:
         raise DataFileError(f"{file.absolute()} has no series")

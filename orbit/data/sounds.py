@@ -243,7 +243,7 @@ def decoded(content: bytes, name: str) -> tuple[int, np.ndarray, str]:
 
 def _read_sound(file: Path) -> tuple[int, np.ndarray]:
     """Samples a second, and the mean of all channels, float64 in [-1, 1]."""
-    with readable(f"{file.absolute()} cannot be read"):
+    with readable(file.absolute(), "cannot be read"):
         rate, samples, _ = decoded(file.read_bytes(), str(file))
     if not samples.size:
         raise DataFileError(f"{file} has no samples; remove it")

@@ -158,7 +158,7 @@ def _samples(content: bytes, name: str) -> np.ndarray:
 def _contents(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
     """Names, without folders, and contents of the files, and of the members of .zip files."""
     for path in paths:
-        with readable(f"{path.absolute()} cannot be read", f". {ARCHIVE.how}"):
+        with readable(path.absolute(), "cannot be read", f". {ARCHIVE.how}"):
             if path.suffix != ".zip":
                 yield path.name, path.read_bytes()
                 continue

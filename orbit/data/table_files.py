@@ -62,7 +62,7 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
     if options.keys() >= {"sep", "encoding"} and not is_parquet:
         read = f"separator {options['sep']!r} and encoding {options['encoding']!r}"
         advice = f"; read with {read}: set dataset.separator, or dataset.encoding such as latin-1"
-    with readable(f"expected a readable {what} file", advice):
+    with readable("expected", f"a readable {what} file", advice):
         if file.suffix.lower() in _OTHERS:
             raise ValueError(f"it is {_OTHERS[file.suffix.lower()]}; save it as CSV or Parquet")
         frame = plain(pd.read_parquet(file) if is_parquet else _csv(file, texts, labels, options))

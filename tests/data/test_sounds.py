@@ -81,11 +81,9 @@ def test_long_recordings_have_no_gaps_between_windows(tmp_path):
     [
         (np.array([0, 2**14, -(2**15)], np.int16), [0, 0.5, -1]),
         (np.array([2**7, 2**7 + 2**6, 0], np.uint8), [0, 0.5, -1]),
-        (np.array([0, 2**30, -(2**31)], np.int32), [0, 0.5, -1]),
-        (np.array([0, 0.5, -1], np.float32), [0, 0.5, -1]),
         (np.array([[0, 0], [2**14, 0], [-(2**15), -(2**15)]], np.int16), [0, 0.25, -1]),
     ],
-    ids=["16 bits", "8 bits", "32 bits", "float", "stereo"],
+    ids=["16 bits", "8 bits", "stereo"],
 )
 def test_waveforms_are_the_mean_of_channels_in_their_full_range(tmp_path, stored, expected):
     samples = np.tile(stored, (100, *[1] * (stored.ndim - 1)))
