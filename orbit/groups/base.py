@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -195,9 +196,7 @@ class Group(Component):
         InputError
             If the group does not act on points of that shape, or ``_act`` returns a wrong shape.
         """
-        self.check_shape(tuple(X.shape[1:]))
-        elements, points = np.asarray(elements), X if isinstance(X, Tensor) else _tensor(X)
-        return self._like(X, points, self._act(elements, points), (len(elements), *X.shape), "_act")
+        return self._moved(elements, X, self._act)
 
     def adjoint(self, elements: np.ndarray, W: Array) -> Array:
         """Apply the adjoint ``g*`` of every element: ``<w, g x> = <g* w, x>`` for all x.
@@ -211,9 +210,7 @@ class Group(Component):
         """
         if not self.linear:
             raise InputError(f"{self.label()} does not act linearly, so it has no adjoint")
-        self.check_shape(tuple(W.shape[1:]))
-        elements, points = np.asarray(elements), W if isinstance(W, Tensor) else _tensor(W)
-        return self._like(W, points, self._adjoint(elements, points), (len(elements), *W.shape), "_adjoint")
+        return self._moved(elements, W, self._adjoint)
 
     @abstractmethod
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
@@ -223,13 +220,16 @@ class Group(Component):
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         """``adjoint`` for tensors whose shape has been checked."""
 
-    def _like(self, X: Array, points: Tensor, moved: Tensor, expected: tuple[int, ...], method: str) -> Array:
-        """What ``method`` made of ``points``, the tensor of ``X``, as an array or a tensor like ``X``; checks it."""
+    def _moved(self, elements: np.ndarray, X: Array, method: Callable[[np.ndarray, Tensor], Tensor]) -> Array:
+        """What ``_act`` or ``_adjoint`` makes of points, as an array or a tensor like these; checks both shapes."""
+        self.check_shape(tuple(X.shape[1:]))
+        elements, points = np.asarray(elements), X if isinstance(X, Tensor) else _tensor(X)
+        moved, expected = method(elements, points), (len(elements), *X.shape)
         if not isinstance(moved, Tensor) or tuple(moved.shape) != expected:
             found = f"shape {tuple(moved.shape)}" if isinstance(moved, Tensor) else type(moved).__name__
             raise InputError(
-                f"{type(self).__name__}.{method}: expected a tensor of shape {expected}, (elements, points, *shape), "
-                f"found {found}"
+                f"{type(self).__name__}.{method.__name__}: expected a tensor of shape {expected}, (elements, points, "
+                f"*shape), found {found}"
             )
         if isinstance(X, Tensor):
             return moved

@@ -47,8 +47,21 @@ def figure_of(ax: Axes) -> Figure:
 
 def row_of_axes(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A new figure with ``n`` panels beside each other, each ``width`` x ``height`` inches."""
-    figure = new_figure(width * n, height)
-    return figure, list(figure.subplots(1, n, squeeze=False)[0])
+    return grid_of_axes(n, n, width, height)
+
+
+def grid_of_axes(n: int, most: int, width: float, height: float, more: float = 0.0) -> tuple[Figure, list[Axes]]:
+    """A new figure with ``n`` panels in rows of at most ``most``, each ``width`` x ``height`` inches.
+
+    It is ``more`` inches higher, for a title or a legend.
+    """
+    n_columns = min(most, n)
+    n_rows = -(-n // n_columns)
+    figure = new_figure(width * n_columns, height * n_rows + more)
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax in axes[n:]:
+        ax.set_axis_off()
+    return figure, list(axes[:n])
 
 
 def line_with_band(

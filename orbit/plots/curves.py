@@ -12,9 +12,9 @@ from orbit.plots.axes import (
     MARKERS,
     axes_or_new,
     figure_of,
+    grid_of_axes,
     is_geometric,
     line_with_band,
-    new_figure,
     plain,
     set_log_ticks,
 )
@@ -158,13 +158,10 @@ def panels(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['direct']
     """
-    n_columns = min(n_columns, len(curves))
-    n_rows = -(-len(curves) // n_columns)
-    figure = new_figure(3.3 * n_columns, 2.9 * n_rows + 0.4)
-    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    figure, axes = grid_of_axes(len(curves), n_columns, 3.3, 2.9, more=0.4)
     names = list(dict.fromkeys(name for lines in curves.values() for name in lines))
     entries: dict[str, Line2D] = {}
-    for ax, (title, lines) in zip(axes, curves.items(), strict=False):
+    for ax, (title, lines) in zip(axes, curves.items(), strict=True):
         entries |= _draw(ax, lines, names, slopes)
         ax.set_xscale("log")
         ax.set_yscale("linear" if title in linear else "log")
@@ -173,8 +170,6 @@ def panels(
         ax.grid(alpha=0.3)
         if slopes:
             ax.legend(fontsize=8)
-    for ax in axes[len(curves) :]:
-        ax.remove()
     axes[0].set_ylabel(plain(y_label))
     if not slopes:
         figure.legend(

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
-from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, new_figure, plain, short, slice_shown
+from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, grid_of_axes, plain, short, slice_shown
 from orbit.plots.molecules import draw_molecule, name_elements
 
 if TYPE_CHECKING:
@@ -88,15 +88,10 @@ def predicted_against_true(
         _draw_against_true(ax, np.ravel(y), np.ravel(predicted), None if kinds is None else kinds.repeat(y.shape[1]))
         return figure_of(ax)
     shown = range(min(y.shape[1], _MAX_TARGETS))
-    n_columns = min(4, len(shown))
-    n_rows = -(-len(shown) // n_columns)
-    figure = new_figure(3.2 * n_columns, 3.1 * n_rows + 0.3)
-    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-    for k, panel in zip(shown, axes, strict=False):
+    figure, axes = grid_of_axes(len(shown), 4, 3.2, 3.1, more=0.3)
+    for k, panel in zip(shown, axes, strict=True):
         _draw_against_true(panel, y[:, k], predicted[:, k], kinds)
         panel.set_title(plain(k if names is None else names[k]), fontsize=10)
-    for panel in axes[len(shown) :]:
-        panel.set_axis_off()
     if len(shown) < y.shape[1]:
         figure.suptitle(f"the first {len(shown)} of {y.shape[1]} targets", fontsize=9)
     return figure

@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from orbit import Exact, InputError, OperatorExact, OperatorRandomFourier, Orbit, Orthogonal, Rotation, VonMises
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian
-from orbit.learners import GaussianProcess, KernelRidgeRegressor, RidgeClassifier, RidgeRegressor, SteinRegressor
+from orbit.learners import GaussianProcess, KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.testing import PathContract, RegressorContract
 from orbit.testing.samples import signals
 
@@ -202,11 +202,9 @@ def test_parts_of_kernel_values_are_scored_as_those_of_features(rng, options):
     np.testing.assert_allclose(by_values.path_scores_, by_features.path_scores_, rtol=1e-8)
 
 
-def test_kernel_values_need_a_learner_that_accepts_them(rng):
+def test_kernel_values_are_those_of_all_training_points(rng):
     X, y = rng.random((30, 3)), rng.standard_normal(30)
     phi = Exact(Gaussian(0.4), precomputed=True).fit(X)
-    with pytest.raises(InputError, match="SteinRegressor takes no kernel values: set precomputed=False"):
-        SteinRegressor().fit(phi.transform(X), y)
     with pytest.raises(ValueError, match="expected those of all 30 training points"):
         KernelRidgeRegressor(1e-2).fit(phi.transform(X)[:20], y[:20])
 

@@ -92,12 +92,11 @@ class TestNeighborsRegressor(PathContract, RegressorContract):
 def test_features_with_a_structure_that_a_learner_does_not_take_are_refused(rng):
     X, y = rng.random((30, 2)), rng.standard_normal(30)
     K, classes = Exact(Gaussian(0.4), precomputed=True).fit_transform(X), y > 0
-    for learner in (KernelSVMRegressor(), NeighborsRegressor(), AdaGradRegressor(), CGRegressor()):
-        with pytest.raises(InputError, match=f"{type(learner).__name__} takes no kernel values"):
-            learner.fit(K, y)
-    for learner in (KernelSVMClassifier(), SVMClassifier(), LogisticClassifier(), NeighborsClassifier()):
-        with pytest.raises(InputError, match=f"{type(learner).__name__} takes no kernel values"):
-            learner.fit(K, classes)
+    regressors = SteinRegressor(), KernelSVMRegressor(), NeighborsRegressor(), AdaGradRegressor(), CGRegressor()
+    classifiers = KernelSVMClassifier(), SVMClassifier(), LogisticClassifier(), NeighborsClassifier()
+    for learner in (*regressors, *classifiers):
+        with pytest.raises(InputError, match=f"{type(learner).__name__} takes no kernel values: set precomputed=False"):
+            learner.fit(K, classes if learner in classifiers else y)
     with pytest.raises(InputError, match="partial_fit takes no kernel values"):
         RidgeRegressor(1e-3).partial_fit(K, y)
     Y = rng.standard_normal((30, 2))
