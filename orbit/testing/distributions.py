@@ -65,21 +65,20 @@ class DistributionContract(ComponentContract):
         assert np.all(weights >= 0)
         assert weights.sum() == pytest.approx(1, abs=1e-12)
 
-    @pytest.fixture
-    def angles_and_density(self) -> tuple[np.ndarray, np.ndarray]:
+    def density(self) -> tuple[np.ndarray, np.ndarray]:
         """The middles of a million steps around the circle, and the density there."""
         if not self.has_density:
             pytest.skip("a point mass has no density")
         angles = -np.pi + (np.arange(1_000_000) + 0.5) * 2e-6 * np.pi
         return angles, self.create().density(self.domain, angles)
 
-    def test_density_is_normalised_to_haar_measure(self, angles_and_density):
-        _, density = angles_and_density
+    def test_density_is_normalised_to_haar_measure(self):
+        _, density = self.density()
         assert np.all(density >= 0)
         assert density.mean() == pytest.approx(1, abs=1e-5)
 
-    def test_samples_follow_the_density(self, angles_and_density):
-        cdf = np.concatenate([[0], np.cumsum(angles_and_density[1])])
+    def test_samples_follow_the_density(self):
+        cdf = np.concatenate([[0], np.cumsum(self.density()[1])])
         grid = np.linspace(-np.pi, np.pi, len(cdf))
         samples = self.create().ppf(self.domain, np.random.default_rng(self.seed).random(1000))
         result = stats.kstest(wrap(samples), lambda t: np.interp(t, grid, cdf / cdf[-1]))
@@ -99,8 +98,8 @@ class DistributionContract(ComponentContract):
             for wave in (np.cos, np.sin):
                 assert weights @ wave(k * nodes) == pytest.approx(wave(k * samples).mean(), abs=2e-3)
 
-    def test_quadrature_integrates_against_the_density(self, angles_and_density):
-        angles, density = angles_and_density
+    def test_quadrature_integrates_against_the_density(self):
+        angles, density = self.density()
         nodes, weights = self.create().quadrature(self.domain, 64, 0.0)
         for k in (1, 2, 3):
             assert weights @ np.cos(k * nodes) == pytest.approx((density * np.cos(k * angles)).mean(), abs=1e-5)
