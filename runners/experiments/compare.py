@@ -10,7 +10,7 @@ from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.config.plan import Plan
-from runners.experiments.estimate import Fits, estimated
+from runners.experiments.estimate import estimated
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.references import log_references, references, what_next
@@ -51,7 +51,7 @@ class Compare(Runner):
     def estimates(self, plan: Plan) -> list[Estimate]:
         group, repeats = plan.config["group"]["name"], len(settings(self.repeats, "runner.repeats"))
         pair = {f"group={group}": plan, "group=identity": without_group(plan)}
-        return estimated(Fits(label, [(one, repeats)]) for label, one in pair.items())
+        return estimated({label: [(one, repeats)] for label, one in pair.items()})
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of all repeats, with the group and without."""

@@ -17,7 +17,7 @@ from orbit.solvers.selection import end_of_path
 from runners.config.plan import Plan
 from runners.experiments import advice
 from runners.experiments.drawing import draw_fit
-from runners.experiments.estimate import Fits, estimated
+from runners.experiments.estimate import estimated
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
 from runners.experiments.references import described, log_references, references, warning_about_learning
@@ -60,7 +60,7 @@ class Fit(Runner):
     importance: bool | Literal["auto"] = "auto"
 
     def estimates(self, plan: Plan) -> list[Estimate]:
-        return estimated([Fits("fit", [(plan, 1)])])
+        return estimated({"fit": [(plan, 1)]})
 
     def run(self, job: Job) -> None:
         with job.stage("load"):

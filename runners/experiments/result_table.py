@@ -20,7 +20,7 @@ from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
 from runners.experiments.curves import CurveLine, TableCurve
-from runners.experiments.estimate import Fits, estimated
+from runners.experiments.estimate import estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
 from runners.job.estimate import Estimate
@@ -124,7 +124,7 @@ class ResultTable(Runner):
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each cell of the table, and for each line of its figures."""
         return estimated(
-            Fits(name, [(one, len(line.repeats)) for one in line.plans(plan)]) for name, line in self._lines().items()
+            {name: [(one, len(line.repeats)) for one in line.plans(plan)] for name, line in self._lines().items()}
         )
 
     def run(self, job: Job) -> None:
