@@ -97,6 +97,11 @@ def refused(*overrides: str, load: bool = False) -> str:
     raise AssertionError(f"accepted: {overrides}")
 
 
+def is_owned(marker: Marker) -> bool:
+    """Whether a process, perhaps this one, works on the run of a marker."""
+    return not Pending(marker.path.parents[1]).wait_until_free(marker.folder, 0)
+
+
 def given_away(marker: Marker) -> AcquireReturnProxy:
     """The lock of a marker of this process, held by what stands for another one, which dies at the end of ``with``."""
     Pending(marker.path.parents[1]).release(marker)

@@ -11,7 +11,7 @@ from runners.config.names import data_name, split_override
 from runners.measure import figures
 from runners.measure.metrics import MAIN_METRICS, paired_values_test
 from runners.measure.tables import markdown_table, mean_and_spread, number
-from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
+from runners.tracking.record import DESCRIPTION, RECORD, Record, RunFolder, SweepFolder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ def write_summary(folder: SweepFolder, jobs: Jobs) -> None:
     if not jobs:
         return
     found = Summary(jobs)
-    folder.write_description(found.text() + "\n")
+    folder.write_text(DESCRIPTION, found.text() + "\n")
     if found.main is not None:
         search = folder.search()
         folder.write_metrics(search["metrics"] if search else found.best_metrics())
@@ -139,10 +139,15 @@ class Summary:
         if self.settings.empty:
             return None
         of_data = [key for key in _DATA_KEYS if key in self.varied]
-        parts = self.by_data if len(of_data) < len(self.settings.columns) else {"": self.main}
+        parts = self.by_data
+        if self.main is not None and len(of_data) == len(self.settings.columns):
+            parts = {"": self.main}
         shown = self.varied.drop(columns=of_data) if len(parts) > 1 else self.varied
         rows = {
-            f"{name}: {values.name}" if name else str(values.name): (shown.loc[values.index].to_dict("records"), values)
+            f"{name}: {values.name}" if name else str(values.name): (
+                shown.loc[values.index].to_dict("records"),
+                [*values],
+            )
             for name, values in parts.items()
         }
         return figures.setting_effects(rows)

@@ -17,8 +17,8 @@ from omegaconf import OmegaConf
 import orbit
 from orbit import FeatureMap, InputError
 from orbit.core.warned import with_warnings
-from runners.job import file_store
-from runners.job.file_store import FEATURES, FileStore
+from runners.job import stores
+from runners.job.stores import FEATURES, FileStore
 from runners.tracking.record import RunFolder
 from runners.tracking.sweep import _shares_features, _varied
 
@@ -29,8 +29,8 @@ SWEEP = ("-m", *UNTRACKED, "learner.regularization=0.1,1,10")
 @pytest.fixture
 def keeps_all(monkeypatch):
     """Small features are kept too."""
-    monkeypatch.setattr(file_store, "_WORTH_S", 0.0)
-    monkeypatch.setattr(file_store, "_BYTES_PER_S", 1e18)
+    monkeypatch.setattr(stores, "_WORTH_S", 0.0)
+    monkeypatch.setattr(stores, "_SHARED_BYTES_PER_S", 1e18)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def _slow(path: str) -> np.ndarray:
 
 
 def _work(folder: Path, count: str) -> None:
-    file_store._WORTH_S, file_store._BYTES_PER_S = 0.0, 1e18
+    stores._WORTH_S, stores._SHARED_BYTES_PER_S = 0.0, 1e18
     found = FileStore(folder, 1.0).get("key", lambda: _slow(count))
     os._exit(0 if np.array_equal(found, np.arange(3)) else 1)
 
@@ -189,7 +189,7 @@ class TestFileStore:
 
     def test_a_full_disk_is_a_warning(self, tmp_path, monkeypatch, log_messages):
         full = OSError(errno.ENOSPC, "No space left on device")
-        monkeypatch.setattr(file_store, "write_model", Mock(side_effect=full))
+        monkeypatch.setattr(stores, "write_model", Mock(side_effect=full))
         store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")
@@ -202,7 +202,7 @@ class TestFileStore:
         assert made(store, "key")
 
     def test_what_is_fast_to_compute_is_not_kept(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(file_store, "_WORTH_S", 60.0)
+        monkeypatch.setattr(stores, "_WORTH_S", 60.0)
         store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")

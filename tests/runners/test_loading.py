@@ -11,9 +11,8 @@ import orbit
 from orbit.core.fingerprint import digest, fingerprint
 from orbit.data import Digits
 from orbit.data.rows import Rows
-from runners.config import data
-from runners.config.data import loaded
-from runners.config.plan import plan
+from runners.config import plan as module
+from runners.config.plan import loaded, plan
 from runners.experiments.trials import Trials
 from runners.job.job import Job
 from runners.tracking.record import Record, RunFolder
@@ -46,7 +45,7 @@ def test_other_settings_or_seed_load_again(loads, settings, seed):
     loaded(Digits(n_train=50, n_test=20), SETTINGS, 3, [])
     found = loaded(Digits(**{key: settings[key] for key in ("n_train", "n_test")}), settings, seed, [])
     assert (len(found.X_test), loads) == (settings["n_test"], [3, seed])
-    assert len(data._last) == 1  # the other one is let go
+    assert len(module._last) == 1  # the other one is let go
 
 
 def test_changed_file_is_read_again(tmp_path):
