@@ -5,7 +5,6 @@ import errno
 import multiprocessing
 import os
 import time
-import warnings
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -16,7 +15,6 @@ from omegaconf import OmegaConf
 
 import orbit
 from orbit import FeatureMap, InputError
-from orbit.core.warned import with_warnings
 from runners.job import stores
 from runners.job.stores import FEATURES, FileStore
 from runners.tracking.record import RunFolder
@@ -136,12 +134,6 @@ def made(store: FileStore, key: str, size: int = 1) -> list[np.ndarray]:
     return results
 
 
-def warned_of(made: list[int]) -> int:
-    warnings.warn("of little mass", stacklevel=1)
-    made.append(1)
-    return 3
-
-
 @pytest.mark.usefixtures("keeps_all")
 class TestFileStore:
     def test_of_two_processes_one_computes(self, tmp_path):
@@ -207,12 +199,3 @@ class TestFileStore:
         assert made(store, "key")
         assert made(store, "key")
         assert not list(tmp_path.rglob(FEATURES))
-
-    def test_warnings_are_kept_with_the_result(self, tmp_path):
-        made, texts = list[int](), list[str]()
-        for _ in range(2):
-            result, warned = FileStore(tmp_path, 1.0).get("key", lambda: with_warnings(lambda: warned_of(made)))
-            texts += [text for text, *_ in warned]
-            assert result == 3
-        assert made == [1]
-        assert texts == ["of little mass"] * 2

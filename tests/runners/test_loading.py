@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, folders
+from command_line import SMALL, composed, folders, new_job
 from PIL import Image
 
 import orbit
@@ -14,8 +14,6 @@ from orbit.data.rows import Rows
 from runners.config import plan as module
 from runners.config.plan import loaded, plan
 from runners.experiments.trials import Trials
-from runners.job.job import Job
-from runners.tracking.record import Record, RunFolder
 
 SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}
 
@@ -110,8 +108,8 @@ def test_a_streamed_row_of_a_table_reads_its_own_points(tmp_path):
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)
     files = "dataset=arrays", f"dataset.path={tmp_path / 'X.npy'}", f"dataset.y_path={tmp_path / 'y.npy'}"
-    made = plan(composed(*files, "group=identity", "representation=raw"))
-    trials = Trials(Job(made, RunFolder(tmp_path / "run"), Record("table")), "test/accuracy")
+    job = new_job(tmp_path / "run", *files, "group=identity", "representation=raw")
+    made, trials = job.plan, Trials(job, "test/accuracy")
     in_memory = trials.data(made)
     assert trials.data(made) is in_memory
     streamed = trials.data(made.variant({"engine.stream": True}))

@@ -7,7 +7,7 @@ import shlex
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, mlflow_runs
+from command_line import SMALL, folders, mlflow_runs, write_experiment
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from test_jobs import start, statuses, wait_for_job, wait_until_all_ended
 
@@ -105,11 +105,9 @@ class TestSearch:
         )
 
     def test_reads_its_space_from_a_configuration_file(self, run, tmp_path):
-        folder = tmp_path / "mine" / "experiment"
-        folder.mkdir(parents=True)
-        text = "# @package _global_\ndefaults:\n  - override /hydra/sweeper: optuna\nhydra:\n  sweeper:\n    params:\n"
-        (folder / "mine.yaml").write_text(f"{text}      seed: range(0,5)\n")
-        err = run.refused("--config-dir", str(tmp_path / "mine"), "-m", "experiment=mine")
+        sweeper = "defaults:\n  - override /hydra/sweeper: optuna\nhydra:\n  sweeper:\n    params:\n"
+        write_experiment(tmp_path, f"{sweeper}      seed: range(0,5)\n")
+        err = run.refused("--config-dir", str(tmp_path), "-m", "experiment=mine")
         assert err.splitlines()[-1] == "error: seed: a search over seeds finds the luckiest; give one seed"
 
     def test_the_same_command_goes_on(self, run, tmp_path):
@@ -174,8 +172,7 @@ class TestSearch:
         assert "2 of 2 jobs finished" in out
 
     def test_the_commands_of_the_search_and_of_its_jobs_repeat_them(self, run, tmp_path):
-        (tmp_path / "mine" / "experiment").mkdir(parents=True)
-        (tmp_path / "mine" / "experiment" / "mine.yaml").write_text("# @package _global_\napprox: {n_components: 6}\n")
+        write_experiment(tmp_path / "mine", "approx: {n_components: 6}\n")
         options = ("--config-dir", str(tmp_path / "mine"), "-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2")
         few = [setting for setting in VALIDATE if not setting.startswith("approx.")]
         out = run.ok(*options, "experiment=mine", *few, "learner.regularization=tag(log,interval(1e-8,1))")

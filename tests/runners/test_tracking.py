@@ -20,7 +20,7 @@ import mlflow
 import numpy as np
 import pytest
 import sqlalchemy
-from command_line import given_away, is_owned
+from command_line import given_away, is_owned, write_experiment
 from filelock import FileLock
 
 from orbit.core.errors import InputError
@@ -399,9 +399,7 @@ def test_eight_processes_write_one_database(out):
 def test_a_uri_with_a_password_is_refused_and_written_nowhere(run, tmp_path, monkeypatch, source, options):
     uri = "postgresql://ann:pa55@127.0.0.1:1/runs"
     monkeypatch.setenv("STORE", uri)
-    file = tmp_path / "conf" / "experiment" / "mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(f"# @package _global_\ntracking:\n  uri: {uri}\n", encoding="utf-8")
+    file = write_experiment(tmp_path / "conf", f"tracking:\n  uri: {uri}\n")
     given = {
         "argument": [f"tracking.uri={uri}"],
         "variable": ["tracking.uri=${oc.env:STORE}"],
