@@ -20,7 +20,7 @@ from runners.job.estimate import Estimate
 from runners.job.job import Job, Stopwatch
 from runners.job.runner import Runner
 from runners.measure import figures
-from runners.measure.metrics import METRICS, paired_test
+from runners.measure.metrics import METRICS, evaluate, paired_test
 
 
 @register("runner", "compare")
@@ -106,13 +106,11 @@ def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> li
         job.row(
             "warning", f"{at}: {text}; try {what_next(job.plan, data, fits[1], job.group_is_given)}".removeprefix(": ")
         )
-    scores = [fitted.metrics for fitted in fits] + [
-        {f"test/{name}": value for name, value in reference.metrics(data).items()} for reference in beside
-    ]
-    labels = [f"{label}, {at}" if at else label for label in (*pair, *(reference.name for reference in beside))]
-    found = [{name: each[f"test/{name}"] for name in METRICS[data.task] if f"test/{name}" in each} for each in scores]
-    times, blank = [f"{each:.1f}" for each in seconds], [""] * len(beside)
-    return [
-        {"": label, **scored, "seconds": time, "paired test": said}
-        for label, scored, time, said in zip(labels, found, times + blank, [text, "", *blank], strict=True)
-    ]
+
+    def row(label: str, metrics: dict[str, float], time: str = "", said: str = "") -> dict[str, Any]:
+        shown = {name: metrics[name] for name in METRICS[data.task] if name in metrics}
+        return {"": f"{label}, {at}" if at else label, **shown, "seconds": time, "paired test": said}
+
+    tests = [evaluate(data.task, data.y_test, fitted.predicted) for fitted in fits]
+    rows = [row(*made) for made in zip(pair, tests, (f"{each:.1f}" for each in seconds), (text, ""), strict=True)]
+    return rows + [row(reference.name, reference.metrics(data)) for reference in beside]
