@@ -103,9 +103,7 @@ def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> li
     log_references(job, beside, data, at)
     if not any(beside[0].is_beaten(data, fitted.predicted) for fitted in fits):
         text = f"neither is better than the {beside[0].name}"
-        job.row(
-            "warning", f"{at}: {text}; try {what_next(job.plan, data, fits[1], job.group_is_given)}".removeprefix(": ")
-        )
+        job.row("warning", f"{at}: {text}; try {what_next(job, data, fits[1])}".removeprefix(": "))
 
     def row(label: str, metrics: dict[str, float], time: str = "", said: str = "") -> dict[str, Any]:
         shown = {name: metrics[name] for name in METRICS[data.task] if name in metrics}

@@ -78,15 +78,13 @@ class Fit(Runner):
         with job.stage("references"):
             beside = references(job.plan, data, fitted)
         log_references(job, beside, data)
-        if (warning := warning_about_learning(job, data, fitted, beside)) is not None:
-            job.row("warning", warning)
-        if (warning := advice.warning_about_intervals(job.plan, fitted.metrics, len(data.X_test))) is not None:
-            job.row("warning", warning)
+        found = [warning_about_learning(job, data, fitted, beside)]
+        found.append(advice.warning_about_intervals(job.plan, fitted.metrics, len(data.X_test)))
         if self.check_group:
             with job.stage("check_group"):
-                warning = warning_about_group(job.plan, data)
-            if warning:
-                job.row("warning", warning)
+                found.append(warning_about_group(job.plan, data))
+        for warning in filter(None, found):
+            job.row("warning", warning)
         _tabulate(job, data, fitted, described(beside, data))
         training.draw()
         training.end()

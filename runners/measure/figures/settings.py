@@ -10,8 +10,6 @@ import numpy as np
 
 from orbit.plots.axes import (
     MARKERS,
-    axes_or_new,
-    figure_of,
     is_geometric,
     new_figure,
     plain,
@@ -30,21 +28,17 @@ _MOST_JOINED = 12  # values of a setting; more, as in a search, are points witho
 _Lines = dict[str, dict[str, list[float]]]  # label -> value of the setting -> metric of each run
 
 
-def setting_effects(
-    rows: Mapping[str, tuple[Sequence[dict[str, str]], Sequence[float]]], repeat: str = "seed"
-) -> Figure:
+def setting_effects(rows: Mapping[str, tuple[Sequence[dict[str, str]], Sequence[float]]]) -> Figure:
     """A metric against each setting: one panel for each, whose vertical axis spans the values found.
 
     A line joins runs that differ in this setting only. Its points are means, with standard deviations, over the runs
-    that differ in ``repeat``. Where that would be more than eight lines, the means are over all other settings.
+    that differ in the seed. Where that would be more than eight lines, the means are over all other settings.
 
     Parameters
     ----------
     rows : dict
         Name of a row of panels, such as that of the metric -> its runs: for each the dict setting -> value as text,
         and the metrics of all. All runs have the same settings.
-    repeat : str
-        The setting that has no panel.
 
     Examples
     --------
@@ -53,7 +47,7 @@ def setting_effects(
     >>> [line.get_ydata().round(3).tolist() for line in figure.axes[0].lines[:1]]
     [[0.81, 0.905]]
     """
-    keys = [key for key in next(iter(rows.values()))[0][0] if key != repeat]
+    keys = [key for key in next(iter(rows.values()))[0][0] if key != "seed"]
     figure = new_figure(4.8 * len(keys), 3.6 * len(rows))
     panels = figure.subplots(len(rows), len(keys), squeeze=False)
     for (name, (settings, values)), axes in zip(rows.items(), panels, strict=True):
@@ -197,8 +191,7 @@ def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, b
     table = np.full((len(rows), len(columns)), np.nan)
     for (row, column), mean in zip(cells, means, strict=True):
         table[rows.index(row), columns.index(column)] = mean
-    ax = axes_or_new(None, 1.0 * len(columns) + 2.4, 0.6 * len(rows) + 1.6)
-    figure = figure_of(ax)
+    figure, (ax,) = row_of_axes(1, 1.0 * len(columns) + 2.4, 0.6 * len(rows) + 1.6)
     figure.colorbar(ax.imshow(table, cmap="viridis", aspect="auto"), label=_validation_label(metric))
     middle = (np.nanmin(table) + np.nanmax(table)) / 2
     for (i, j), mean in np.ndenumerate(table):
