@@ -21,10 +21,10 @@ import orbit
 from orbit.core.compiled import compiled
 from orbit.core.errors import InputError
 from orbit.core.params import Range, build_parameters, describe
-from runners.config.fields import config_fields
 from runners.config.files import check_files
 from runners.config.messages import bad_input
 from runners.config.plan import plan
+from runners.config.signatures import config_fields
 from runners.experiments.predict import Predict
 from runners.job.job import Job
 

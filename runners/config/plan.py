@@ -32,10 +32,9 @@ from orbit.learners.streaming import sample_rows
 from orbit.registry import check_parameters
 from runners.config import checks
 from runners.config.defaults import complete, fill_defaults
-from runners.config.fields import config_fields
 from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.config.settings import check_settings, resolved
-from runners.config.signatures import signature
+from runners.config.signatures import config_fields, signature
 
 #: The most training points, and moved training points, for which ``approx=auto`` is ``exact``.
 MOST_EXACT, MOST_EXACT_MOVED = 3000, 32_000

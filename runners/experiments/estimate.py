@@ -65,8 +65,7 @@ class Measurements:
 
     def estimate(self, plan: Plan, data: Dataset) -> Estimate:
         """What the fit of a plan takes, with the fits of its inner validation and the prediction of the test points."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit itself gives them
+        with warnings.catch_warnings(action="ignore"):  # the fit itself gives them
             return self._estimate(plan, data)
 
     def _estimate(self, plan: Plan, data: Dataset) -> Estimate:

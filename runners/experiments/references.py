@@ -106,8 +106,7 @@ def _of_points(plan: Plan, data: Dataset, fitted: Fitted) -> Iterator[Reference]
     X, X_test = flat(data.X_train[train]), flat(data.X_test[test])
     cut = FunctionTransformer(np.clip, kw_args={"a_min": -_FARTHEST, "a_max": _FARTHEST})
     for name, model in _models(data.task).items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they would be about the reference, not the user's model
+        with warnings.catch_warnings(action="ignore"):  # they would be about the reference, not the user's model
             predicted = make_pipeline(StandardScaler(), cut, model).fit(X, y).predict(X_test)
         yield Reference(name, predicted, test, len(train))
 

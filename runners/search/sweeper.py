@@ -28,8 +28,8 @@ from optuna.trial import TrialState
 from orbit.core import interruption
 from orbit.core.errors import InputError
 from runners.config.names import key_of
+from runners.config.program import PRUNED, TRIAL_ENV
 from runners.config.settings import check_settings, resolved
-from runners.job.trial import PRUNED, TRIAL_ENV
 from runners.measure.metrics import MAIN_METRICS, METRICS
 from runners.search.report import write_report
 from runners.search.space import first, others, split

@@ -59,8 +59,7 @@ def test_changed_file_is_read_again(tmp_path):
 def test_warnings_of_loading_name_configuration_keys(tmp_path):
     np.savez(tmp_path / "points.npz", X=np.zeros((40, 3)), y=np.arange(40) % 20, Z=np.zeros(40))
     loader = orbit.build("dataset", "arrays", path=str(tmp_path / "points.npz"))
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as found:
         loaded(loader, {"name": "arrays"}, 0, [])
     texts = " ".join(str(each.message) for each in found)
     for key in ("dataset.x_test_key=NAME", "dataset.y_test_key=NAME", "dataset.task=regression"):

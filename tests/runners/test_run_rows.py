@@ -228,8 +228,7 @@ def test_a_flag_that_is_rare_is_found_by_balanced_classes(table):
     with pytest.warns(UserWarning, match="nothing was learned. Most .* one class: set learner.class_weight=balanced$"):
         _, _, found = fitted(*rare)
     assert found.metrics["test/balanced_accuracy"] == 0.5
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         _, _, found = fitted(*rare, "learner.class_weight=balanced")
     assert found.metrics["test/balanced_accuracy"] > 0.6
 

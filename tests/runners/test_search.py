@@ -12,7 +12,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from test_jobs import start, statuses, wait_for_job, wait_until_all_ended
 
 from orbit.core.errors import InputError
-from runners.job import trial
+from runners.config.program import TRIAL_ENV
+from runners.experiments.validate import is_pruned
 from runners.tracking.record import RunFolder, SweepFolder
 
 VALIDATE = ("runner=validate", "selection=k_fold", "selection.folds=2", *SMALL[:-1], "engine.progress=false")
@@ -77,8 +78,8 @@ class TestSpace:
 
 def test_a_trial_worse_than_the_median_is_pruned(tmp_path, monkeypatch):
     optuna = pytest.importorskip("optuna")
-    monkeypatch.delenv(trial.TRIAL_ENV, raising=False)
-    assert not trial.is_pruned(1, 0.0)
+    monkeypatch.delenv(TRIAL_ENV, raising=False)
+    assert not is_pruned(1, 0.0)
     url = f"sqlite:///{tmp_path / 'search.db'}"
     study = optuna.create_study(study_name="mine", storage=url, direction="maximize")
     for value in (0.5, 0.6, 0.7, 0.8):
@@ -87,8 +88,8 @@ def test_a_trial_worse_than_the_median_is_pruned(tmp_path, monkeypatch):
         study.tell(done, value)
     for value, pruned in ((0.9, False), (0.55, True)):
         number = study.ask().number
-        monkeypatch.setenv(trial.TRIAL_ENV, json.dumps([url, "mine", number]))
-        assert trial.is_pruned(1, value) is pruned
+        monkeypatch.setenv(TRIAL_ENV, json.dumps([url, "mine", number]))
+        assert is_pruned(1, value) is pruned
         assert study.trials[number].intermediate_values == {1: value}
         assert study.trials[number].user_attrs == ({"pruned": True} if pruned else {})
 

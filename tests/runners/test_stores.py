@@ -195,16 +195,14 @@ def test_the_warnings_of_a_result_are_given_every_time(a_store):
         assert len(caught) == 1
         assert caught[0].filename == __file__
     assert made == [1]
-    with storing(a_store), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(RuntimeWarning, match="of little mass"):
-            features.cached("warned", make(), np.ones((3, 8, 8)), warned)
+    refused = pytest.raises(RuntimeWarning, match="of little mass")
+    with storing(a_store), warnings.catch_warnings(action="error"), refused:
+        features.cached("warned", make(), np.ones((3, 8, 8)), warned)
 
 
 def test_a_warning_that_a_filter_hides_is_kept_for_those_who_show_it(a_store):
     for action in ("ignore", "always"):
-        with storing(a_store), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter(action)
+        with storing(a_store), warnings.catch_warnings(record=True, action=action) as caught:
             features.cached("warned", make(), np.ones((3, 8, 8)), lambda: warnings.warn("of little mass", stacklevel=1))
         assert len(caught) == (action == "always")
 
@@ -219,8 +217,7 @@ def test_the_warnings_of_rows_are_given_every_time(a_store, rng):
         return points[:, 0]
 
     def texts(rows: slice) -> set[str]:
-        with storing(a_store), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with storing(a_store), warnings.catch_warnings(record=True, action="always") as caught:
             found = features._rows("warned", SimpleNamespace(transform=warned, route_=None), X[rows])
             np.testing.assert_array_equal(found, X[rows, 0])
         return {str(one.message) for one in caught}
