@@ -62,10 +62,6 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 class TestInterruption:
-    def test_raises_at_once(self):
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     @pytest.mark.parametrize("step", [lambda: Progress(1, "tiles").step(), lambda: Stopwatch().stage("s").__enter__()])
     def test_that_was_lost_in_a_callback_of_the_garbage_collector_ends_the_next_step(self, step):

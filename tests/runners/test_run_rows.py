@@ -11,7 +11,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import SMALL, composed, folders, mlflow_runs
+from command_line import composed, folders, mlflow_runs
 from matplotlib.figure import Figure
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import scoring_server
@@ -187,12 +187,6 @@ def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table,
     assert framed.columns.tolist() == model[:1].get_feature_names_out().tolist()
     with pytest.raises(InputError, match="the table has no column width"):
         model.predict(new.drop(columns="width"))
-
-
-def test_a_model_of_images_from_its_run_folder_takes_images(run):
-    folder = run.finished(*SMALL[:-1], "tracking.enabled=false")
-    with np.load(folder / "input_example.npz", allow_pickle=False) as example:
-        np.testing.assert_array_equal(orbit.load(str(folder)).predict(example["X"]), example["y"])
 
 
 def score(model: mlflow.pyfunc.PyFuncModel, request: dict) -> list:
