@@ -199,10 +199,11 @@ class RunFolder:
             drawn = figure(*args, **kwargs)
             if drawn is None:
                 return
-            self._list(f"{FIGURES}/{name}.png")
-            (self.path / FIGURES).mkdir(exist_ok=True)
-            with replacing(self.path / FIGURES / f"{name}.png") as file:
-                drawn.savefig(file, dpi=150, bbox_inches="tight", format="png")
+            with writing(self.path):
+                self._list(f"{FIGURES}/{name}.png")
+                (self.path / FIGURES).mkdir(exist_ok=True)
+                with replacing(self.path / FIGURES / f"{name}.png") as file:
+                    drawn.savefig(file, dpi=150, bbox_inches="tight", format="png")
         except Exception as error:
             log.debug("drawing failed", exc_info=True)
             log.warning("the figure %s is missing: %s", name, shortened(f"{type(error).__name__}: {error}"))
