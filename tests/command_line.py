@@ -22,8 +22,9 @@ from runners.config.messages import bad_input
 from runners.config.plan import plan
 from runners.config.schema import KINDS, register_schemas
 from runners.experiments.fitting import Fitted, fit_and_score
-from runners.job.job import Stopwatch
+from runners.job.job import Job, Stopwatch
 from runners.tracking.pending import Marker, Pending
+from runners.tracking.record import Record, RunFolder
 
 CONF = Path(__file__).parent.parent / "conf"
 CONF_DIRS = CONF, *config_dirs.of_plugins()
@@ -75,6 +76,29 @@ def fitted(*overrides: str) -> Fitted:
     return fit_and_score(made, made.load(), Stopwatch())
 
 
+def new_job(folder: Path, *overrides: str) -> Job:
+    """The job of a command line, in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return Job(plan(composed(*overrides, f"outputs={folder}")), RunFolder(folder), Record("test"))
+
+
+def ran(folder: Path, *overrides: str) -> Job:
+    """A job that has run, with its configuration and record in the folder."""
+    job = new_job(folder, *overrides)
+    job.plan.component("runner").run(job)
+    job.folder.write_config(job.plan.config, job.plan.defaults)
+    job.folder.write_record(job.record)
+    return job
+
+
+def write_experiment(folder: Path, text: str, name: str = "mine") -> Path:
+    """A file of an experiment in a folder of ``--config-dir``."""
+    file = folder / "experiment" / f"{name}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"# @package _global_\n{text}")
+    return file
+
+
 def _is_registered(choice: Override) -> bool:
     return choice.value() in orbit.available(choice.key_or_group)
 
@@ -95,6 +119,11 @@ def refused(*overrides: str, load: bool = False) -> str:
             raise
         return line
     raise AssertionError(f"accepted: {overrides}")
+
+
+def is_owned(marker: Marker) -> bool:
+    """Whether a process, perhaps this one, works on the run of a marker."""
+    return not Pending(marker.path.parents[1]).wait_until_free(marker.folder, 0)
 
 
 def given_away(marker: Marker) -> AcquireReturnProxy:

@@ -162,10 +162,10 @@ def run(run_with_figures, monkeypatch):
 @pytest.fixture(autouse=True)
 def _no_data_are_kept() -> Iterator[None]:
     """A test may replace what a loader reads."""
-    from runners.config import data
+    from runners.config import plan
 
     yield
-    data._last.clear()
+    plan._last.clear()
 
 
 @pytest.fixture

@@ -15,20 +15,18 @@ import pytest
 from bad_command_lines import COMMAND_LINES, FILES
 from bad_data import CSV, DATA, PICTURES, pictures, table
 from bad_models import FOLDERS, POINTS
-from command_line import CONF, SMALL, composed, folders, quickly_composed, refused
+from command_line import CONF, SMALL, composed, folders, new_job, ran, refused, write_experiment
 
 import orbit
 from orbit.core.compiled import compiled
 from orbit.core.errors import InputError
 from orbit.core.params import Range, build_parameters, describe
-from runners.config.fields import config_fields
 from runners.config.files import check_files
 from runners.config.messages import bad_input
 from runners.config.plan import plan
-from runners.experiments.fit import Fit
+from runners.config.signatures import config_fields
 from runners.experiments.predict import Predict
 from runners.job.job import Job
-from runners.tracking.record import Record, RunFolder
 
 
 def brief(value: object) -> str:
@@ -134,11 +132,7 @@ def fit_to(tmp_path_factory) -> Callable[[str], Path]:
         with contextlib.chdir(folder):
             write, overrides = MODELS[name]
             write()
-            made = plan(quickly_composed(*overrides))
-            job = Job(made, RunFolder(folder), Record("test"))
-            Fit(check_group=False, importance=False).run(job)
-        job.folder.write_config(made.config, made.defaults)
-        job.folder.write_record(job.record)
+            ran(folder, *overrides, "runner.check_group=false", "runner.importance=false")
         return folder
 
     return fit
@@ -151,8 +145,7 @@ def fitted(fit_to) -> Path:
 
 @pytest.fixture
 def job(tmp_path) -> Job:
-    (tmp_path / "job").mkdir()
-    return Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test"))
+    return new_job(tmp_path / "job")
 
 
 @pytest.fixture
@@ -220,9 +213,7 @@ def test_of_a_run_ends_it_with_exit_code_2_and_one_line(run, case, tmp_path):
 
 def test_of_a_section_in_the_name_of_the_run_folder_is_of_its_key(run, tmp_path):
     for kind in ("kernel", "runner"):
-        file = tmp_path / "mine" / "experiment" / "mine.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"# @package _global_\n{kind}: null\n")
+        write_experiment(tmp_path / "mine", f"{kind}: null\n")
         err = run.refused(f"hydra.searchpath=[file://{tmp_path}/mine]", "experiment=mine", "tracking.enabled=false")
         assert err.startswith(f"error: {kind}: expected {{name: NAME}} with a NAME of ")
         assert err.endswith(", found null\n")

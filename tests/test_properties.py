@@ -17,8 +17,8 @@ import orbit
 from orbit import CumulativeDistribution, Gaussian, InputError, Matern, RationalQuadratic, Standardize, UnitNorm
 from orbit.approx.bins import QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
 from orbit.core.linalg import row_norms
-from runners.config.fields import config_fields
 from runners.config.plan import make_plan, plan
+from runners.config.signatures import config_fields
 from runners.tracking.record import RunFolder
 
 # Without shrinking: a failing example is drawn within the time of a passing test.

@@ -7,6 +7,8 @@ import logging
 import math
 import os
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
@@ -25,9 +27,8 @@ from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.measure.machine import environment_tags, peak_memory_mb
 from runners.measure.metrics import MAIN_METRICS
-from runners.tracking.identity import add_fingerprints, in_common, other_code
 from runners.tracking.mlflow import Tracker
-from runners.tracking.record import Record, RunFolder
+from runners.tracking.record import Record, RunFolder, add_fingerprints
 from runners.tracking.recovery import recover
 from runners.tracking.sweep import PARENT_ENV, SHARES_ENV, SWEEP_ENV
 
@@ -138,13 +139,42 @@ def _is_done(job: Job, tracker: Tracker) -> bool:
     record.status, record.run_id, record.skipped = (
         "SKIPPED",
         done.info.run_id,
-        in_common(record, done.info.run_id, done.data.tags),
+        _in_common(record, done.info.run_id, done.data.tags),
     )
     log.info("skipped: %s", record.skipped)
     if (difference := other_code(record, done.info.run_id, done.data.tags)) is not None:
         log.warning("%s", difference)
     job.log_metrics(dict(done.data.metrics))
     return True
+
+
+def _in_common(record: Record, run_id: str, tags: Mapping[str, str]) -> str:
+    """What a run has in common with a finished one, of that id and tags, in one line."""
+    names = ", ".join(Path(file["path"]).name for file in record.files[:3]) + (", ..." if len(record.files) > 3 else "")
+    data = f"data (content of {names}: {record.data_hash})" if record.files else "generated data"
+    return (
+        f"run {run_id} has finished with the same configuration ({record.config_hash}), the same {data}, "
+        f"and code of {_code(tags)}"
+    )
+
+
+def other_code(record: Record, run_id: str, tags: Mapping[str, str]) -> str | None:
+    """A warning if the code of the finished run may be another one; None if both are of one clean commit."""
+    if _code(record.tags) == _code(tags) and record.tags.get("git.dirty", "false") == "false":
+        return None
+    return (
+        f"the code of run {run_id} may differ: it is of {_code(tags)}, this one of {_code(record.tags)}; "
+        "set resume=false to run again"
+    )
+
+
+def _code(tags: Mapping[str, str]) -> str:
+    """The version of a run's code, from its tags."""
+    commit = tags.get("git.commit")
+    if commit is None:
+        return f"version {tags.get('version.orbit', 'unknown')}"
+    changes = " with uncommitted changes" if tags.get("git.dirty") == "true" else ""
+    return f"commit {commit[:10]}{changes}"
 
 
 def _upload(tracker: Tracker, folder: RunFolder) -> None:

@@ -21,25 +21,28 @@ from sklearn.base import clone
 import orbit
 from orbit.core.component import Component
 from orbit.core.errors import InputError, choose_from
-from orbit.core.fingerprint import Fingerprint, fingerprint
+from orbit.core.fingerprint import Fingerprint, digest, fingerprint
 from orbit.core.params import parameters
 from orbit.core.progress import Progress
 from orbit.core.random import spawn
+from orbit.core.warned import Warned, warn, with_warnings
 from orbit.data import Dataset
+from orbit.data.base import Loader
 from orbit.learners.streaming import sample_rows
 from orbit.registry import check_parameters
 from runners.config import checks
-from runners.config.data import loaded
 from runners.config.defaults import complete, fill_defaults
-from runners.config.fields import config_fields
 from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.config.settings import check_settings, resolved
-from runners.config.signatures import signature
+from runners.config.signatures import config_fields, signature
 
 #: The most training points, and moved training points, for which ``approx=auto`` is ``exact``.
 MOST_EXACT, MOST_EXACT_MOVED = 3000, 32_000
 
 _SEEDED = ("approx", "hyper", "learner")
+
+# The data set that was loaded last, kept in memory for the next job of a sweep.
+_last: dict[tuple[type[Loader], str], tuple[Dataset, Warned]] = {}
 
 
 @dataclass(frozen=True)
@@ -232,6 +235,27 @@ def _fingerprints(parts: list[Component]) -> list[Fingerprint]:
     names |= dict.fromkeys(found, "")
     read = [fingerprint(path, name) for path, name in sorted(names.items()) if path.is_file()]
     return list(dict.fromkeys(read + [listed for part in parts for listed in part.input_parts()]))
+
+
+def loaded(loader: Loader, settings: dict[str, Any], seed: int, files: list[Fingerprint]) -> Dataset:
+    """The data set of a loader: the one loaded last if class, settings, seed and files are the same.
+
+    Warnings that loading gave are given every time. Callers do not change the arrays.
+
+    Parameters
+    ----------
+    settings : dict
+        The section ``dataset`` of the configuration, which the loader was built from.
+    files : list of Fingerprint
+        What it reads.
+    """
+    key = type(loader), json.dumps([settings, seed, digest(files)], sort_keys=True, default=str)
+    if key not in _last:
+        _last.clear()  # before the next one is loaded, so that this function never keeps two in memory
+        _last[key] = with_warnings(lambda: loader.load(seed))
+    data, warned = _last[key]
+    warn(warned)
+    return data
 
 
 def plan(cfg: DictConfig) -> Plan:

@@ -17,8 +17,9 @@ from runners.config.names import given, key_of
 #: Environment variable with what :func:`program` returns, for the processes of a launcher, which are started otherwise.
 PROGRAM_ENV = "ORBIT_PROGRAM"
 
-#: Environment variable of a job that is the trial of a search; see :mod:`runners.job.trial`.
-TRIAL_ENV = "ORBIT_TRIAL"
+#: Environment variable of a job that is the trial of a search: a JSON list of storage and name of the study, and the
+#: number of the trial. And the attribute of a trial that has ended early.
+TRIAL_ENV, PRUNED = "ORBIT_TRIAL", "pruned"
 
 #: Beginnings of the settings of sweeps, which a single run does not take.
 OF_SWEEPS = ("hydra/sweeper", "hydra/launcher", "hydra.sweep", "hydra.launcher.")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
@@ -26,7 +25,7 @@ from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, ParameterError, UnknownNameError, shortened
-from orbit.core.params import Parameter, Range, check_params, parameters
+from orbit.core.params import Parameter, Range, alternatives, check_params, parameters
 from runners.config.config_dirs import PluginFolders
 from runners.config.names import checked_run_name, data_name, default_name, given, split_override
 from runners.config.program import program
@@ -408,8 +407,7 @@ def _fields(parameters: Mapping[str, Parameter]) -> list[Any]:
 
 def _config_type(annotation: Any) -> Any:
     """The closest type that OmegaConf can check; ranges and choices are checked by the component itself."""
-    is_union = typing.get_origin(annotation) in (Union, types.UnionType)
-    options = [_plain(option) for option in (typing.get_args(annotation) if is_union else (annotation,))]
+    options = [_plain(option) for option in alternatives(annotation)]
     if Any in options:
         return Any
     optional = type(None) in options

@@ -17,16 +17,17 @@ import os
 import re
 import sys
 import time
+import types
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Union
+from typing import Annotated, Any, Literal, Union
 
 import orbit
 from orbit.core.models import read, write_model
-from orbit.core.params import Parameter
+from orbit.core.params import Parameter, alternatives, build_parameters
 from orbit.registry import check_known, classes, plugins
-from runners.config.fields import config_fields
 from runners.config.imports import large_imports
 
 #: The configuration groups whose choices are registered components.
@@ -188,6 +189,43 @@ def _with_keys(made: Signature, annotations: Mapping[str, Any]) -> Signature:
     return replace(
         made, parameters={**made.parameters, **parameters}, texts={**texts, **made.texts}, ignored_keys=list(added)
     )
+
+
+def config_fields(cls: type) -> dict[str, Parameter]:
+    """The parameters of ``cls`` that a configuration file can set.
+
+    Parameters annotated with component classes (a kernel, an orbit) are set by the
+    runner, and the seed comes from the run, so neither is a configuration key. Lists
+    whose items may be sections or components have only sections there.
+    """
+    return {
+        name: replace(parameter, annotation=_without_components(parameter.annotation))
+        for name, parameter in build_parameters(cls).items()
+        if name != "random_state" and _is_plain(parameter.annotation)
+    }
+
+
+def _without_components(annotation: Any) -> Any:
+    """An annotation whose lists have only the items that a configuration file can hold."""
+    given = alternatives(annotation)
+    plain = tuple(_plain_items(option) if typing.get_origin(option) is list else option for option in given)
+    return annotation if plain == given else Union[plain]  # noqa: UP007  Union may put choices in another order
+
+
+def _plain_items(option: Any) -> Any:
+    items = (item for item in alternatives(typing.get_args(option)[0]) if _is_plain(item))
+    return types.GenericAlias(list, (Union[tuple(items)],))  # noqa: UP007
+
+
+def _is_plain(annotation: Any) -> bool:
+    for option in alternatives(annotation):
+        origin = typing.get_origin(option)
+        if origin is Annotated:
+            option = typing.get_args(option)[0]
+        if origin in (Literal, list, dict) or option in (int, float, str, bool, list, dict, type(None)):
+            continue
+        return False
+    return True
 
 
 # ---- on disk

@@ -10,7 +10,7 @@ from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.config.plan import Plan
-from runners.experiments.estimate import Fits, estimated
+from runners.experiments.estimate import estimated
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.references import log_references, references, what_next
@@ -20,7 +20,7 @@ from runners.job.estimate import Estimate
 from runners.job.job import Job, Stopwatch
 from runners.job.runner import Runner
 from runners.measure import figures
-from runners.measure.metrics import METRICS, paired_test
+from runners.measure.metrics import METRICS, evaluate, paired_test
 
 
 @register("runner", "compare")
@@ -51,7 +51,7 @@ class Compare(Runner):
     def estimates(self, plan: Plan) -> list[Estimate]:
         group, repeats = plan.config["group"]["name"], len(settings(self.repeats, "runner.repeats"))
         pair = {f"group={group}": plan, "group=identity": without_group(plan)}
-        return estimated(Fits(label, [(one, repeats)]) for label, one in pair.items())
+        return estimated({label: [(one, repeats)] for label, one in pair.items()})
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of all repeats, with the group and without."""
@@ -103,16 +103,12 @@ def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> li
     log_references(job, beside, data, at)
     if not any(beside[0].is_beaten(data, fitted.predicted) for fitted in fits):
         text = f"neither is better than the {beside[0].name}"
-        job.row(
-            "warning", f"{at}: {text}; try {what_next(job.plan, data, fits[1], job.group_is_given)}".removeprefix(": ")
-        )
-    scores = [fitted.metrics for fitted in fits] + [
-        {f"test/{name}": value for name, value in reference.metrics(data).items()} for reference in beside
-    ]
-    labels = [f"{label}, {at}" if at else label for label in (*pair, *(reference.name for reference in beside))]
-    found = [{name: each[f"test/{name}"] for name in METRICS[data.task] if f"test/{name}" in each} for each in scores]
-    times, blank = [f"{each:.1f}" for each in seconds], [""] * len(beside)
-    return [
-        {"": label, **scored, "seconds": time, "paired test": said}
-        for label, scored, time, said in zip(labels, found, times + blank, [text, "", *blank], strict=True)
-    ]
+        job.row("warning", f"{at}: {text}; try {what_next(job, data, fits[1])}".removeprefix(": "))
+
+    def row(label: str, metrics: dict[str, float], time: str = "", said: str = "") -> dict[str, Any]:
+        shown = {name: metrics[name] for name in METRICS[data.task] if name in metrics}
+        return {"": f"{label}, {at}" if at else label, **shown, "seconds": time, "paired test": said}
+
+    tests = [evaluate(data.task, data.y_test, fitted.predicted) for fitted in fits]
+    rows = [row(*made) for made in zip(pair, tests, (f"{each:.1f}" for each in seconds), (text, ""), strict=True)]
+    return rows + [row(reference.name, reference.metrics(data)) for reference in beside]

@@ -41,10 +41,6 @@ class CurveLine:
     points: list[dict[str, Any]]
     repeats: list[dict[str, Any]]
 
-    @property
-    def n_fits(self) -> int:
-        return len(self.points) * len(self.repeats)
-
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of all points in the first repeat."""
         return [base.variant(point | self.repeats[0]) for point in self.points]

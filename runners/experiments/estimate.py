@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -35,14 +35,6 @@ _SIZES = 64, 256
 _PROBLEM = 2000, 1000
 # Sections that the times of a map do not depend on.
 _NOT_OF_MAPS = ("learner", "selection", "runner", "seed", "run_name")
-
-
-@dataclass(frozen=True)
-class Fits:
-    """A row of an experiment: plans that are fitted, each with its number of repeats on data of the same size."""
-
-    label: str
-    plans: Sequence[tuple[Plan, int]]
 
 
 @dataclass(frozen=True)
@@ -73,8 +65,7 @@ class Measurements:
 
     def estimate(self, plan: Plan, data: Dataset) -> Estimate:
         """What the fit of a plan takes, with the fits of its inner validation and the prediction of the test points."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit itself gives them
+        with warnings.catch_warnings(action="ignore"):  # the fit itself gives them
             return self._estimate(plan, data)
 
     def _estimate(self, plan: Plan, data: Dataset) -> Estimate:
@@ -155,16 +146,22 @@ class Measurements:
         return self._learners[key] * learner.operations(n, width)
 
 
-def estimated(rows: Iterable[Fits]) -> list[Estimate]:
-    """The estimates of some rows; repeats that an earlier row has are not counted."""
+def estimated(rows: Mapping[str, Sequence[tuple[Plan, int]]]) -> list[Estimate]:
+    """The estimates of the rows of an experiment; repeats that an earlier row has are not counted.
+
+    Parameters
+    ----------
+    rows : mapping
+        Label -> plans that are fitted, each with its number of repeats on data of the same size.
+    """
     measurements, counted, found = Measurements(), dict[str, int](), list[Estimate]()
-    for row in rows:
+    for label, plans in rows.items():
         fits = list[tuple[int, Estimate]]()
-        for plan, repeats in row.plans:
+        for plan, repeats in plans:
             if (new := repeats - counted.get(plan.config_hash, 0)) > 0:
                 fits.append((new, measurements.estimate(plan, plan.load())))
                 counted[plan.config_hash] = repeats
-        found.append(_together(row.label, fits))
+        found.append(_together(label, fits))
     return found
 
 

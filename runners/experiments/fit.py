@@ -17,7 +17,7 @@ from orbit.solvers.selection import end_of_path
 from runners.config.plan import Plan
 from runners.experiments import advice
 from runners.experiments.drawing import draw_fit
-from runners.experiments.estimate import Fits, estimated
+from runners.experiments.estimate import estimated
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
 from runners.experiments.references import described, log_references, references, warning_about_learning
@@ -60,7 +60,7 @@ class Fit(Runner):
     importance: bool | Literal["auto"] = "auto"
 
     def estimates(self, plan: Plan) -> list[Estimate]:
-        return estimated([Fits("fit", [(plan, 1)])])
+        return estimated({"fit": [(plan, 1)]})
 
     def run(self, job: Job) -> None:
         with job.stage("load"):
@@ -78,15 +78,13 @@ class Fit(Runner):
         with job.stage("references"):
             beside = references(job.plan, data, fitted)
         log_references(job, beside, data)
-        if (warning := warning_about_learning(job, data, fitted, beside)) is not None:
-            job.row("warning", warning)
-        if (warning := advice.warning_about_intervals(job.plan, fitted.metrics, len(data.X_test))) is not None:
-            job.row("warning", warning)
+        found = [warning_about_learning(job, data, fitted, beside)]
+        found.append(advice.warning_about_intervals(job.plan, fitted.metrics, len(data.X_test)))
         if self.check_group:
             with job.stage("check_group"):
-                warning = warning_about_group(job.plan, data)
-            if warning:
-                job.row("warning", warning)
+                found.append(warning_about_group(job.plan, data))
+        for warning in filter(None, found):
+            job.row("warning", warning)
         _tabulate(job, data, fitted, described(beside, data))
         training.draw()
         training.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,26 +75,22 @@ def has_room(nbytes: float, engine: Engine) -> bool:
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
     """Predict one batch of rows at a time, so that the features of all rows are never in memory together."""
-    return np.concatenate([model[-1].predict(psi) for psi in _features(model, X, engine)])
+    return all_answers(model, X, engine, lambda learner, psi: {"prediction": learner.predict(psi)})["prediction"]
 
 
-def all_answers(model: Pipeline, X: Any, engine: Engine) -> dict[str, np.ndarray]:
-    """All that the learner says of points, see :func:`~orbit.learners.answers.answers`, one batch of rows at a time."""
-    found = [answers(model[-1], psi) for psi in _features(model, X, engine)]
-    return {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
-
-
-def _features(model: Pipeline, X: Any, engine: Engine) -> Iterator[Any]:
-    """The features of each batch of rows."""
-    for rows in _batches(model, X, engine):
-        points = X[rows]
-        yield transformed(model, points, stays_on_device(model, points))
-
-
-def _batches(model: Pipeline, X: Any, engine: Engine) -> Iterator[slice | np.ndarray]:
+def all_answers(
+    model: Pipeline, X: Any, engine: Engine, ask: Callable[[Learner, Any], dict[str, np.ndarray]] = answers
+) -> dict[str, np.ndarray]:
+    """What ``ask`` returns for learner and features, by default all that it says, one batch of rows at a time."""
     if isinstance(X, Rows):
-        return iter(row_batches(X, len(X), width(model), engine))
-    return engine.row_batches(len(X), 2 * width(model) * X.itemsize)
+        batches = row_batches(X, len(X), width(model), engine)
+    else:
+        batches = engine.row_batches(len(X), 2 * width(model) * X.itemsize)
+    found = []
+    for rows in batches:
+        points = X[rows]
+        found.append(ask(model[-1], transformed(model, points, stays_on_device(model, points))))
+    return {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
 
 
 def width(model: Pipeline) -> int:

@@ -106,8 +106,7 @@ def _of_points(plan: Plan, data: Dataset, fitted: Fitted) -> Iterator[Reference]
     X, X_test = flat(data.X_train[train]), flat(data.X_test[test])
     cut = FunctionTransformer(np.clip, kw_args={"a_min": -_FARTHEST, "a_max": _FARTHEST})
     for name, model in _models(data.task).items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they would be about the reference, not the user's model
+        with warnings.catch_warnings(action="ignore"):  # they would be about the reference, not the user's model
             predicted = make_pipeline(StandardScaler(), cut, model).fit(X, y).predict(X_test)
         yield Reference(name, predicted, test, len(train))
 
@@ -141,18 +140,19 @@ def warning_about_learning(job: Job, data: Dataset, fitted: Fitted, found: list[
         return None
     return (
         f"not clearly better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, "
-        f"{len(least.test)} test points); try {what_next(job.plan, data, fitted, job.group_is_given)}"
+        f"{len(least.test)} test points); try {what_next(job, data, fitted)}"
     )
 
 
-def what_next(plan: Plan, data: Dataset, fitted: Fitted, with_groups: bool = True) -> str:
-    """What may learn more than the fit of a plan from the same points; other groups unless they were compared."""
-    config, keys = plan.config, []
+def what_next(job: Job, data: Dataset, fitted: Fitted) -> str:
+    """What may learn more than the fit of a job from the same points; other groups unless they were compared."""
+    config, keys = job.plan.config, []
     if data.task == "classification":
-        setting = setting_for_rare_classes(plan.learner(data.task), data.y_train[:])
+        setting = setting_for_rare_classes(job.plan.learner(data.task), data.y_train[:])
         keys += [] if setting is None else [setting]
     shape = fitted.model["representation"].transform(data.X_test[:1]).shape[1:]
     if config["encoder"]["name"] == "none" and len(shape) > 1:
         keys.append("encoder=patches" if BySize().for_shape(shape).is_identity else "encoder=by_size")
-    others = "another group by runner=discover" if with_groups else "another learner or more points"
-    return ", ".join([*keys, f"or {others}" if keys and with_groups else others])
+    if job.group_is_given:
+        return ", or ".join([*([", ".join(keys)] if keys else []), "another group by runner=discover"])
+    return ", ".join([*keys, "another learner or more points"])

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
 from runners.experiments.curves import CurveLine, TableCurve
-from runners.experiments.estimate import Fits, estimated
+from runners.experiments.estimate import estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
 from runners.job.estimate import Estimate
@@ -124,12 +124,12 @@ class ResultTable(Runner):
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each cell of the table, and for each line of its figures."""
         return estimated(
-            Fits(name, [(one, len(line.repeats)) for one in line.plans(plan)]) for name, line in self._lines().items()
+            {name: [(one, len(line.repeats)) for one in line.plans(plan)] for name, line in self._lines().items()}
         )
 
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)
-        n_fits = sum(line.n_fits for line in self._lines().values())
+        n_fits = sum(len(line.points) * len(line.repeats) for line in self._lines().values())
         with job.plan.progress(n_fits, "table") as progress, _sharing(job.plan, self.metric):
 
             def fit(changes: dict[str, Any], label: str = "") -> dict[str, float]:
@@ -192,15 +192,9 @@ class ResultTable(Runner):
         if len(values) > 1:
             job.log_metrics({f"{name}_std": float(np.std(values))})
         job.log_text("table.md", self._markdown(results))
-        published, made_with = self._published().get(row.label), settings_of(row.plans(job.plan)[0].config)
-        job.log_result(
-            Result(
-                *(TABLE, row.label, self.metric, values),
-                published=published,
-                seconds=round(float(np.mean(seconds)), 2),
-                settings=made_with,
-            )
-        )
+        of_row = Result(TABLE, row.label, self.metric, values, published=self._published().get(row.label))
+        made_with = settings_of(row.plans(job.plan)[0].config)
+        job.log_result(replace(of_row, seconds=round(float(np.mean(seconds)), 2), settings=made_with))
 
     def _published(self) -> dict[str, float]:
         return {label: float(value) for label, value in (self.published or {}).items()}

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import logging
-from typing import ClassVar
+import os
+from typing import Any, ClassVar
 
 import numpy as np
 
 from orbit.registry import register
 from runners.config.plan import Plan
+from runners.config.program import PRUNED, TRIAL_ENV
 from runners.experiments.estimate import Measurements
 from runners.experiments.selection import metric_of, predictions
 from runners.job.estimate import Estimate
 from runners.job.job import Job
 from runners.job.memory import check_fit
 from runners.job.runner import Runner
-from runners.job.trial import is_pruned
 from runners.measure.metrics import score
 
 log = logging.getLogger(__name__)
@@ -56,3 +59,30 @@ class Validate(Runner):
         mean, deviation = float(np.mean(scores)), float(np.std(scores))
         job.log_metrics({f"validation/{metric}": mean, f"validation/{metric}_std": deviation})
         job.row(f"validation {metric}", f"{mean:.4g} ± {deviation:.2g} over {len(scores)} parts")
+
+
+def is_pruned(step: int, value: float) -> bool:
+    """Report the value after a step, and return whether it is worse than the median of other trials at that step.
+
+    False for a job that is no trial of a search with pruning.
+    """
+    if TRIAL_ENV not in os.environ:
+        return False
+    import optuna
+
+    url, name, number = json.loads(os.environ[TRIAL_ENV])
+    storage = _storage(url)
+    trial = storage.get_trial_id_from_study_id_trial_number(storage.get_study_id_from_name(name), number)
+    storage.set_trial_intermediate_value(trial, step, value)
+    study = optuna.load_study(study_name=name, storage=storage)
+    pruned = bool(optuna.pruners.MedianPruner(n_startup_trials=4).prune(study, storage.get_trial(trial)))
+    if pruned:
+        storage.set_trial_user_attr(trial, PRUNED, True)
+    return pruned
+
+
+@functools.lru_cache(maxsize=1)
+def _storage(url: str) -> Any:
+    import optuna
+
+    return optuna.storages.RDBStorage(url)

@@ -54,8 +54,7 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     labels = data.y_train[points] if data.task == "classification" else None
     fit, validation = hold_out(size, 0.5, labels, seed)
     part = data.split(points[fit], points[validation])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they would be about the model of the check, not the user's
+    with warnings.catch_warnings(action="ignore"):  # they would be about the model of the check, not the user's
         (ours,) = predictions([cheap], part)
         (plain,) = predictions([without_group(cheap)], part)
     found, base = (evaluate(data.task, part.y_test, each)["accuracy"] for each in (ours, plain))

@@ -25,10 +25,9 @@ from orbit.core.warned import Warned, warn, with_warnings
 from orbit.solvers.structure import StructuredFeatures, unpacked
 from runners.config.plan import Plan
 from runners.job import keys
-from runners.job.file_store import FileStore
 from runners.job.job import Job
 from runners.job.runner import Runner
-from runners.job.stores import Noted, RowStore, Store
+from runners.job.stores import FileStore, Noted, RowStore, Store
 
 log = logging.getLogger(__name__)
 

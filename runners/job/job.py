@@ -93,11 +93,6 @@ class Job(Stopwatch):
         self.metrics.update({key: float(value) for key, value in metrics.items()})
         self.folder.write_metrics(self.metrics)
 
-    @property
-    def ink(self) -> bool:
-        """Whether large values of images are drawn dark."""
-        return self.plan.component("dataset").ink
-
     def add_earlier(self, seconds: float, processor_s: float) -> None:
         """Count the time of a part of the work that an earlier run, which was stopped, has done."""
         for key, value in {"time/earlier_s": seconds, "time/earlier_processor_s": processor_s}.items():
@@ -121,7 +116,8 @@ class Job(Stopwatch):
     def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
         """Draw the first few represented points on a fitted orbit; nothing for vectors under the identity."""
         if X.ndim > 2 or orbit.group_.name != "identity":
-            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES], ink=self.ink)
+            ink = self.plan.component("dataset").ink  # whether large values of images are drawn dark
+            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES], ink=ink)
 
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
         """Draw the skeleton of a fitted kernel, if it has one, once; ``label`` is part of the file name."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import math
 import os
 import pickle
+import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import numpy as np
+from filelock import FileLock
 
 from orbit.core.distinct import row_digests
 from orbit.core.lru import Lru
-from orbit.core.models import read_own, write_own
+from orbit.core.models import read, read_own, write_model, write_own
 from orbit.core.warned import Warned
 from runners.job.keys import with_points
 
@@ -28,7 +32,14 @@ T = TypeVar("T")
 # The values of a function of rows, a note of how they were computed, and the warnings that this gave.
 Noted = tuple[np.ndarray, Any, Warned]
 
-# A result is put in a file if it took longer to compute than it takes to write and read it at this rate.
+#: The file of a result that the processes of a sweep share; its name is not that of a model.
+FEATURES = "features.pkl"
+
+# A result is shared if it took longer to compute than this and the time to write and read it at this rate, together.
+_WORTH_S = 0.1
+_SHARED_BYTES_PER_S = 1e8
+
+# A result is put in a file of this process alone if it took longer to compute than to write and read it at this rate.
 _BYTES_PER_S = 5e8
 
 # The share of its bytes that a store of rows uses for small results in memory.
@@ -176,6 +187,102 @@ class _Rows:
             self.values = np.asarray(np.memmap(self._file, values.dtype, "r", shape=shape))
         self.places.update(zip(digests, range(before, before + len(values)), strict=True))
         self.note, self.warned = note, warned
+
+
+class FileStore(Store):
+    """Results in a folder of limited size, from which the least recently used are removed.
+
+    Of several processes that need the same result, one computes it while the others wait. A file that is damaged, or
+    that another user wrote, is computed again; where nothing can be written, nothing is written.
+
+    Parameters
+    ----------
+    folder : Path
+    limit : float > 0
+        GiB.
+
+    Attributes
+    ----------
+    found, made : int
+        Results that were read, and computed.
+    """
+
+    def __init__(self, folder: Path, limit: float) -> None:
+        self.folder, self.limit, self.limit_bytes = folder.absolute(), limit, limit * 2**30
+        self.found = self.made = 0
+
+    def get(self, key: str, make: Callable[[], T]) -> T:
+        content = self._read(key)
+        if content is not None:
+            return content[0]
+        with self._alone(key):
+            content = self._read(key)  # of the process that had the lock
+            if content is not None:
+                return content[0]
+            start = time.perf_counter()
+            result = make()
+            self.made += 1
+            self._write(key, result, time.perf_counter() - start)
+            return result
+
+    def _read(self, key: str) -> tuple[Any] | None:
+        """What is stored under a key, as a tuple of one; None if that is nothing."""
+        path = self.folder / key
+        try:
+            content = (read(path, name=FEATURES),)
+            os.utime(path / FEATURES)  # the time of its latest use
+            self.found += 1
+            return content
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            log.warning("the cached features %s cannot be used (%s); they are computed again", path, error)
+            shutil.rmtree(path, ignore_errors=True)
+            return None
+
+    def _write(self, key: str, result: Any, seconds: float) -> None:
+        size = array_bytes(result)
+        if seconds < _WORTH_S + size / _SHARED_BYTES_PER_S:
+            return
+        if size > self.limit_bytes:
+            text = "%.3g GiB of features are not cached: they are larger than feature_cache=%g GiB"
+            log.info(text, size / 2**30, self.limit)
+            return
+        path = self.folder / key
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._shrink(self.limit_bytes - size)
+            write_model(path, result, FEATURES)
+        except OSError as error:
+            log.warning("features are not cached: %s cannot be written (%s)", path, error.strerror or error)
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _shrink(self, limit: float) -> None:
+        """Remove the least recently used results until the rest is within ``limit`` bytes."""
+        entries = sorted((_use_and_size(path), path) for path in self.folder.iterdir() if path.is_dir())
+        total = sum(size for (_, size), _ in entries)
+        for (_, size), path in entries:
+            if total <= limit:
+                return
+            if size:  # the others are about to be written
+                shutil.rmtree(path, ignore_errors=True)
+                total -= size
+
+    def _alone(self, key: str) -> contextlib.AbstractContextManager[object]:
+        """Context manager that one process at a time is in; without effect where files cannot be locked."""
+        try:
+            (self.folder / key).mkdir(parents=True, exist_ok=True)
+            return FileLock(self.folder / key / ".lock").acquire()
+        except (OSError, NotImplementedError):
+            return contextlib.nullcontext()
+
+
+def _use_and_size(path: Path) -> tuple[float, int]:
+    """The time of the latest use of a folder's files, and their bytes; zeros for files that vanish."""
+    found = []
+    with contextlib.suppress(OSError):
+        found = [file.stat() for file in path.iterdir()]
+    return max((file.st_mtime for file in found), default=0.0), sum(file.st_size for file in found)
 
 
 def array_bytes(result: Any) -> int:

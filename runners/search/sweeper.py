@@ -28,12 +28,12 @@ from optuna.trial import TrialState
 from orbit.core import interruption
 from orbit.core.errors import InputError
 from runners.config.names import key_of
+from runners.config.program import PRUNED, TRIAL_ENV
 from runners.config.settings import check_settings, resolved
-from runners.job.trial import PRUNED, TRIAL_ENV
 from runners.measure.metrics import MAIN_METRICS, METRICS
 from runners.search.report import write_report
 from runners.search.space import first, others, split
-from runners.tracking.record import Record
+from runners.tracking.record import Record, add_fingerprints, identity
 from runners.tracking.sweep import nothing_left
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,6 @@ def _objective(cfg: DictConfig, space: dict[str, Any]) -> tuple[str, str]:
     """The metric to optimise, and a name that is the same for the same search on the same data."""
     import runners.components  # noqa: F401
     from runners.config.plan import plan
-    from runners.tracking.identity import add_fingerprints, identity
 
     if (runner := cfg.runner.name) != "validate":
         raise InputError(

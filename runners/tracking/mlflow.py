@@ -13,7 +13,7 @@ import shlex
 import tempfile
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -78,11 +78,18 @@ class Tracker:
         InputError
             If the server cannot be reached or the database cannot be used.
         """
-        with self._usable(), large_imports():  # MLflow imports the modules of the store when it is first asked
-            self._opened = self._experiment_id()
+        stores.check(self.uri)
+        try:
+            with large_imports():  # MLflow imports the modules of the store when it is first asked
+                self._opened = self._experiment_id()
             tags = self._client.get_experiment(self._opened).tags
             for key in views.EXPERIMENT_TAGS.keys() - tags.keys():
                 self._client.set_experiment_tag(self._opened, key, views.EXPERIMENT_TAGS[key])
+        except InputError:
+            raise
+        except Exception as error:
+            log.debug("using the store failed", exc_info=True)
+            raise stores.unusable(self.uri, error) from error
 
     def mark(self, folder: RunFolder) -> Marker:
         """The marker of a run of this process, from its start until it is uploaded. See :mod:`.pending`."""
@@ -252,16 +259,6 @@ class Tracker:
             root = self.artifacts if "://" in self.artifacts else _writable(Path(self.artifacts)).absolute().as_uri()
             return f"{root.rstrip('/')}/{self.experiment}"
         return None if stores.is_server(self.uri) else (self.outputs / "artifacts" / self.experiment).as_uri()
-
-    @contextlib.contextmanager
-    def _usable(self) -> Iterator[None]:
-        """Re-raise errors of the store as an InputError of one line, with the key to change."""
-        stores.check(self.uri)
-        try:
-            yield
-        except Exception as error:
-            log.debug("using the store failed", exc_info=True)
-            raise error if isinstance(error, InputError) else stores.unusable(self.uri, error) from error
 
 
 def _create_database(file: Path) -> None:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import socket
-import time
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -21,8 +20,6 @@ from filelock import FileLock, Timeout
 from orbit.core.errors import InputError
 from orbit.core.files import write_whole
 from runners.tracking.storage import writing
-
-_POLL_S = 0.1
 
 # Another process may hold a lock for a moment, to see whether it is free.
 _LOOK_S = 0.3
@@ -53,14 +50,6 @@ class Marker:
     host: str = ""
     pid: int = 0
 
-    @property
-    def is_owned(self) -> bool:
-        """Whether a process, perhaps this one, works on the run."""
-        if _is_mine(self.path) or not _lock(self.path):
-            return True
-        _release(self.path)
-        return False
-
 
 class Pending:
     """The markers in the folder ``pending`` of the outputs.
@@ -87,7 +76,7 @@ class Pending:
             If another process works in the folder, or the folder of the outputs has no locks.
         """
         folder = folder.absolute()
-        path = self._folder / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}.json"
+        path = self._path(folder)
         marker = Marker(path, folder, uri, experiment, host=socket.gethostname(), pid=os.getpid())
         found, was_mine = _read(path), _is_mine(path)
         if not was_mine and not _lock(path, _LOOK_S):
@@ -107,12 +96,16 @@ class Pending:
         bool
             False if one still does after ``timeout`` seconds.
         """
-        deadline = time.monotonic() + timeout
-        while any(marker.folder == folder.absolute() and marker.is_owned for marker in self.markers()):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_POLL_S)
+        path = self._path(folder.absolute())
+        if _read(path) is None:
+            return True
+        if _is_mine(path) or not _lock(path, timeout):
+            return False
+        _release(path)
         return True
+
+    def _path(self, folder: Path) -> Path:
+        return self._folder / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}.json"
 
     def take(self, marker: Marker) -> Marker | None:
         """The marker, owned by this process from now on; None if it has vanished, or a process works on the run."""

@@ -7,7 +7,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, shortened
 from orbit.core.files import replacing, write_whole
+from orbit.core.fingerprint import Fingerprint, digest
 from orbit.core.models import write_model
 from runners.tracking.storage import writing
 
@@ -77,6 +78,17 @@ class Record:
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
+def add_fingerprints(record: Record, files: Iterable[Fingerprint]) -> None:
+    """Record the fingerprints of the files that a run reads."""
+    found = list(files)
+    record.files, record.data_hash = [asdict(file) for file in found], digest(found)
+
+
+def identity(record: Record) -> str:
+    """Equal for two runs that compute the same from the same data."""
+    return f"{record.config_hash}-{record.data_hash}"
+
+
 class RunFolder:
     """A run's folder on disk.
 
@@ -98,14 +110,6 @@ class RunFolder:
         """The files that are uploaded as they are, relative to the folder: those of the run only."""
         names = sorted([*self._written(), self.file_of_hydra])
         return [Path(name) for name in names if (self.path / name).is_file()]
-
-    def description(self) -> str:
-        """Markdown for the page of the run in MLflow; empty if there is none."""
-        return ""
-
-    def view(self) -> dict[str, Any] | None:
-        """What to show first of several runs; None if there is nothing to compare."""
-        return None
 
     def write_record(self, record: Record) -> None:
         self._write(self.record_file, json.dumps(asdict(record), indent=2, default=str))
@@ -186,15 +190,6 @@ class RunFolder:
         self._write(name, text)
         return self.path / name
 
-    def write_figure(self, name: str, figure: Figure) -> Path:
-        path = self.path / FIGURES / f"{name}.png"
-        with writing(self.path):
-            self._list(f"{FIGURES}/{path.name}")
-            path.parent.mkdir(exist_ok=True)
-            with replacing(path) as file:
-                figure.savefig(file, dpi=150, bbox_inches="tight", format="png")
-        return path
-
     def draw(self, name: str, figure: Callable[..., Figure | None], *args: Any, **kwargs: Any) -> None:
         """Write the figure that a function returns for the other arguments, unless it is None.
 
@@ -202,8 +197,13 @@ class RunFolder:
         """
         try:
             drawn = figure(*args, **kwargs)
-            if drawn is not None:
-                self.write_figure(name, drawn)
+            if drawn is None:
+                return
+            with writing(self.path):
+                self._list(f"{FIGURES}/{name}.png")
+                (self.path / FIGURES).mkdir(exist_ok=True)
+                with replacing(self.path / FIGURES / f"{name}.png") as file:
+                    drawn.savefig(file, dpi=150, bbox_inches="tight", format="png")
         except Exception as error:
             log.debug("drawing failed", exc_info=True)
             log.warning("the figure %s is missing: %s", name, shortened(f"{type(error).__name__}: {error}"))
@@ -216,6 +216,28 @@ class RunFolder:
             with replacing(self.path / EXAMPLE) as file:
                 np.savez(file, X=X, y=y)
             write_model(self.path, model)  # last: a folder with a model has all that its upload needs
+
+    def description(self) -> str:
+        """Markdown for the page of the run in MLflow: the result of a search and the summary of a sweep; or empty."""
+        path, search = self.path / DESCRIPTION, self.search()
+        summary = path.read_text(encoding="utf-8") if path.is_file() else ""
+        return f"{search['text']}\n{summary}" if search else summary
+
+    def write_search(self, text: str, metrics: dict[str, float]) -> None:
+        """The result of a search, of which the jobs of this sweep may be a part."""
+        self._write(SEARCH, json.dumps({"text": text, "metrics": metrics}, indent=2))
+
+    def search(self) -> dict[str, Any] | None:
+        """The text and metrics of a search; None if the run is not one."""
+        return _read_json(self.path / SEARCH)
+
+    def view(self) -> dict[str, Any] | None:
+        """What to show first of several runs; None if there is nothing to compare."""
+        return _read_json(self.path / VIEW)
+
+    def write_view(self, view: dict[str, Any]) -> None:
+        """What to show first: arguments of :func:`runners.tracking.views.jobs_of_a_sweep`."""
+        self._write(VIEW, json.dumps(view, indent=2))
 
     def _write(self, name: str, text: str) -> None:
         with writing(self.path):
@@ -236,30 +258,6 @@ class SweepFolder(RunFolder):
 
     record_file: ClassVar[str] = SWEEP_RECORD
     file_of_hydra: ClassVar[str] = MULTIRUN
-
-    def description(self) -> str:
-        path, search = self.path / DESCRIPTION, self.search()
-        summary = path.read_text(encoding="utf-8") if path.is_file() else ""
-        return f"{search['text']}\n{summary}" if search else summary
-
-    def write_search(self, text: str, metrics: dict[str, float]) -> None:
-        """The result of a search, of which the jobs of this sweep may be a part."""
-        self._write(SEARCH, json.dumps({"text": text, "metrics": metrics}, indent=2))
-
-    def search(self) -> dict[str, Any] | None:
-        """The text and metrics of a search; None if the sweep is not one."""
-        return _read_json(self.path / SEARCH)
-
-    def write_description(self, text: str) -> None:
-        """The summary as Markdown: the page of the sweep in MLflow, and a file."""
-        self.write_text(DESCRIPTION, text)
-
-    def view(self) -> dict[str, Any] | None:
-        return _read_json(self.path / VIEW)
-
-    def write_view(self, view: dict[str, Any]) -> None:
-        """What to show first: arguments of :func:`runners.tracking.views.jobs_of_a_sweep`."""
-        self._write(VIEW, json.dumps(view, indent=2))
 
 
 def run_folder(path: Path) -> RunFolder:

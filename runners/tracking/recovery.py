@@ -33,21 +33,16 @@ def recover(outputs: Path, tracker: Tracker | None) -> tuple[int, int]:
     taken = [marker for marker in map(pending.take, reversed(pending.markers())) if marker]  # jobs before their sweep
     try:
         if tracker is not None and any(map(tracker.is_mine, taken)):
-            tracker = _usable(tracker)
+            try:
+                stores.check(tracker.uri)
+            except InputError as error:
+                log.warning("%s", error)
+                tracker = None
         results = [_recover(marker, pending, tracker) for marker in taken]
     finally:
         for marker in taken:
             pending.release(marker)
     return results.count(True), results.count(False)
-
-
-def _usable(tracker: Tracker) -> Tracker | None:
-    try:
-        stores.check(tracker.uri)
-    except InputError as error:
-        log.warning("%s", error)
-        return None
-    return tracker
 
 
 def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool | None:

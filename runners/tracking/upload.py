@@ -37,8 +37,7 @@ def mlflow_module() -> Any:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # no usage data is sent
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # it shows one bar per file
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # MLflow's 7 take minutes; later runs upload again
-    with warnings.catch_warnings(), large_imports():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), large_imports():
         import mlflow
         import mlflow.sklearn
 
@@ -160,8 +159,7 @@ def _drop_artifact_stores() -> None:
 @contextlib.contextmanager
 def _fluent_run(mlflow: Any, run_id: str) -> Iterator[None]:
     """Make the run MLflow's active one. Its status stays RUNNING; the caller sets the final one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         mlflow.start_run(run_id=run_id)
         try:
             yield

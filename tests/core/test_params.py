@@ -27,7 +27,7 @@ from orbit.core.params import (
 )
 from orbit.core.random import RandomState
 from orbit.kernels import Kernel
-from runners.config.fields import config_fields
+from runners.config.signatures import config_fields
 
 
 class Example:

@@ -19,8 +19,7 @@ from orbit.data.rows import AllBut, own_rows
 from orbit.data.splits import guess_task
 from orbit.testing import DatasetContract
 from runners.config.plan import plan
-from runners.tracking.identity import add_fingerprints
-from runners.tracking.record import Record
+from runners.tracking.record import Record, add_fingerprints
 
 ROOT = Path(__file__).parents[2]
 SIZES = (230, 0, 170, 300, 100)

@@ -33,7 +33,7 @@ def stored(out: Path, day: int, slope: float, **known) -> RunFolder:
     folder.write_record(record)
     folder.write_metrics({"time/processor_s": 4.0})
     folder.write_results([Result("slope", "curl-free", "slope", [slope]).packed()])
-    folder.write_figure("orff_error", matplotlib.figure.Figure((1, 1)))
+    folder.draw("orff_error", matplotlib.figure.Figure, (1, 1))
     return folder
 
 

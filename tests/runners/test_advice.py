@@ -32,8 +32,7 @@ FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein
     ],
 )
 def test_a_combination_without_its_property_is_warned_of(settings, message):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as found:
         warn_about_combinations(plan(composed(*settings)), 1)
     assert [message in str(each.message) for each in found] == ([] if message is None else [True])
 
@@ -46,8 +45,7 @@ def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, cent
     X = rng.uniform(-1, 1, (20, 6, 3)) + centre
     product = ["group.factors=[{name: orthogonal}, {name: reflection}]"] if group == "product" else []
     made = plan(composed(f"group={group}", *product, "encoder=point_pairs"))
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as found:
         warn_about_points(made, X)
         warn_about_points(made, X[:, 0])
         warn_about_points(made, X - X.mean(1, keepdims=True))
@@ -67,8 +65,7 @@ def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, cent
 )
 def test_turns_of_clouds_in_arbitrary_order_are_warned_of(settings, ordered, warned, rng):
     X = rng.standard_normal((30, 12, 3)) * (np.linspace(0.1, 1, 12)[:, None] if ordered else 1)
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as found:
         warn_about_points(plan(composed(*settings)), X)
         warn_about_points(plan(composed(*settings)), np.ones((5, 2, 3)))
     assert ["choose encoder=point_pairs" in str(each.message) for each in found] == [True] * warned

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from command_line import write_experiment
 
 from runners.config import config_dirs
 from runners.tracking.record import RunFolder
@@ -51,12 +52,10 @@ def test_a_module_outside_of_a_package_has_no_files(install, tmp_path):
 
 
 def test_a_search_path_adds_folders(run, tmp_path):
-    folder = tmp_path / "mine" / "experiment"
-    folder.mkdir(parents=True)
-    (folder / "nystrom8.yaml").write_text("# @package _global_\napprox: {n_components: 8}\n")
+    write_experiment(tmp_path / "mine", "approx: {n_components: 8}\n", "nystrom8")
     for given in ("hydra.searchpath=[mine]", f"hydra.searchpath=[file://{tmp_path / 'mine'}]"):
         assert "n_components: 8\n" in run.ok("--cfg", "job", "--package", "approx", given, "experiment=nystrom8")
-    (folder / "bad.yaml").write_text(BAD["conf/experiment/bad.yaml"])
+    write_experiment(tmp_path / "mine", BAD["conf/experiment/bad.yaml"], "bad")
     assert "bad.yaml: the key '_target_' names code to run" in run.refused("hydra.searchpath=[mine]", "experiment=bad")
     expected = "error: hydra.searchpath: expected folders of configuration files, found no folder other\n"
     assert run("hydra.searchpath=[other]") == (2, "", expected)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, folders, quickly_composed
+from command_line import SMALL, composed, folders, quickly_composed, write_experiment
 
 from runners.config.plan import plan
 from runners.experiments import estimate as estimates, fitting, selection
@@ -180,11 +180,8 @@ class TestWhereItIsSet:
 
     @pytest.fixture(autouse=True)
     def _files(self, tmp_path):
-        folder = tmp_path / "mine" / "experiment"
-        folder.mkdir(parents=True)
         for name in ("true", "false"):
-            (folder / f"dry_{name}.yaml").write_text(f"# @package _global_\ndry_run: {name}\n")
-        return folder
+            write_experiment(tmp_path / "mine", f"dry_run: {name}\n", f"dry_{name}")
 
     @pytest.mark.parametrize(
         ("arguments", "names"),

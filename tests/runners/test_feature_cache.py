@@ -5,7 +5,6 @@ import errno
 import multiprocessing
 import os
 import time
-import warnings
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -16,9 +15,8 @@ from omegaconf import OmegaConf
 
 import orbit
 from orbit import FeatureMap, InputError
-from orbit.core.warned import with_warnings
-from runners.job import file_store
-from runners.job.file_store import FEATURES, FileStore
+from runners.job import stores
+from runners.job.stores import FEATURES, FileStore
 from runners.tracking.record import RunFolder
 from runners.tracking.sweep import _shares_features, _varied
 
@@ -29,8 +27,8 @@ SWEEP = ("-m", *UNTRACKED, "learner.regularization=0.1,1,10")
 @pytest.fixture
 def keeps_all(monkeypatch):
     """Small features are kept too."""
-    monkeypatch.setattr(file_store, "_WORTH_S", 0.0)
-    monkeypatch.setattr(file_store, "_BYTES_PER_S", 1e18)
+    monkeypatch.setattr(stores, "_WORTH_S", 0.0)
+    monkeypatch.setattr(stores, "_SHARED_BYTES_PER_S", 1e18)
 
 
 @pytest.fixture
@@ -119,7 +117,7 @@ def _slow(path: str) -> np.ndarray:
 
 
 def _work(folder: Path, count: str) -> None:
-    file_store._WORTH_S, file_store._BYTES_PER_S = 0.0, 1e18
+    stores._WORTH_S, stores._SHARED_BYTES_PER_S = 0.0, 1e18
     found = FileStore(folder, 1.0).get("key", lambda: _slow(count))
     os._exit(0 if np.array_equal(found, np.arange(3)) else 1)
 
@@ -134,12 +132,6 @@ def made(store: FileStore, key: str, size: int = 1) -> list[np.ndarray]:
 
     np.testing.assert_array_equal(store.get(key, make), np.full(size * 2**20, 7, np.uint8))
     return results
-
-
-def warned_of(made: list[int]) -> int:
-    warnings.warn("of little mass", stacklevel=1)
-    made.append(1)
-    return 3
 
 
 @pytest.mark.usefixtures("keeps_all")
@@ -189,7 +181,7 @@ class TestFileStore:
 
     def test_a_full_disk_is_a_warning(self, tmp_path, monkeypatch, log_messages):
         full = OSError(errno.ENOSPC, "No space left on device")
-        monkeypatch.setattr(file_store, "write_model", Mock(side_effect=full))
+        monkeypatch.setattr(stores, "write_model", Mock(side_effect=full))
         store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")
@@ -202,17 +194,8 @@ class TestFileStore:
         assert made(store, "key")
 
     def test_what_is_fast_to_compute_is_not_kept(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(file_store, "_WORTH_S", 60.0)
+        monkeypatch.setattr(stores, "_WORTH_S", 60.0)
         store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")
         assert not list(tmp_path.rglob(FEATURES))
-
-    def test_warnings_are_kept_with_the_result(self, tmp_path):
-        made, texts = list[int](), list[str]()
-        for _ in range(2):
-            result, warned = FileStore(tmp_path, 1.0).get("key", lambda: with_warnings(lambda: warned_of(made)))
-            texts += [text for text, *_ in warned]
-            assert result == 3
-        assert made == [1]
-        assert texts == ["of little mass"] * 2

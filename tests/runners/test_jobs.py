@@ -19,16 +19,16 @@ import mlflow
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, mlflow_client, mlflow_runs
+from command_line import SMALL, folders, is_owned, mlflow_client, mlflow_runs
 
 from orbit.core import interruption
 from orbit.core.progress import Progress
 from runners.app import processes
+from runners.app.run import other_code
 from runners.config.names import new_folder
 from runners.experiments.fit import Fit
 from runners.job.job import Stopwatch
 from runners.measure import machine
-from runners.tracking.identity import other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import Record, RunFolder
@@ -62,10 +62,6 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 class TestInterruption:
-    def test_raises_at_once(self):
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     @pytest.mark.parametrize("step", [lambda: Progress(1, "tiles").step(), lambda: Stopwatch().stage("s").__enter__()])
     def test_that_was_lost_in_a_callback_of_the_garbage_collector_ends_the_next_step(self, step):
@@ -272,7 +268,7 @@ def start(tmp_path: Path, *arguments: str, program: tuple[str, ...] = ()) -> sub
 
 def jobs_in_progress(tmp_path: Path) -> list[Marker]:
     """The jobs that have written their record, so that they count as started when their process dies."""
-    markers = [marker for marker in Pending(tmp_path / "out").markers() if marker.is_owned]
+    markers = [marker for marker in Pending(tmp_path / "out").markers() if is_owned(marker)]
     jobs = [marker for marker in markers if "-sweep" not in marker.folder.name]
     return [marker for marker in jobs if RunFolder(marker.folder).read_record() is not None]
 

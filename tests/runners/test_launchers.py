@@ -51,24 +51,17 @@ def test_every_launcher_has_settings_that_compose():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("part", "name", "value", "expected"),
     [
-        (
-            ("hydra/launcher=joblib", "hydra.launcher.n_jobs=0"),
-            "hydra.launcher.n_jobs: expected an integer >= 1, or -1, f",
-        ),
-        (
-            ("hydra/launcher=joblib", "hydra.launcher.n_jobs=-2"),
-            "hydra.launcher.n_jobs: expected an integer >= 1, or -1",
-        ),
-        (
-            ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=-1"),
-            "hydra.sweeper.n_trials: expected an integer >= 1, found -1",
-        ),
+        ("launcher=joblib", "n_jobs", 0, "an integer >= 1, or -1"),
+        ("launcher=joblib", "n_jobs", -2, "an integer >= 1, or -1"),
+        ("sweeper=optuna", "n_trials", -1, "an integer >= 1"),
     ],
 )
-def test_numbers_of_jobs_are_checked_before_a_sweep_writes_anything(run, tmp_path, settings, message):
-    assert run.refused("-m", *settings).splitlines()[-1].startswith(f"error: {message}")
+def test_numbers_of_jobs_are_checked_before_a_sweep_writes_anything(run, tmp_path, part, name, value, expected):
+    key = f"hydra.{part.partition('=')[0]}.{name}"
+    err = run.refused("-m", f"hydra/{part}", f"{key}={value}")
+    assert err.splitlines()[-1] == f"error: {key}: expected {expected}, found {value}"
     assert not [path for path in (tmp_path / "out").glob("**/*") if path.is_file()]
 
 

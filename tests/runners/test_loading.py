@@ -4,19 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, folders
+from command_line import SMALL, composed, folders, new_job
 from PIL import Image
 
 import orbit
 from orbit.core.fingerprint import digest, fingerprint
 from orbit.data import Digits
 from orbit.data.rows import Rows
-from runners.config import data
-from runners.config.data import loaded
-from runners.config.plan import plan
+from runners.config import plan as module
+from runners.config.plan import loaded, plan
 from runners.experiments.trials import Trials
-from runners.job.job import Job
-from runners.tracking.record import Record, RunFolder
 
 SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}
 
@@ -46,7 +43,7 @@ def test_other_settings_or_seed_load_again(loads, settings, seed):
     loaded(Digits(n_train=50, n_test=20), SETTINGS, 3, [])
     found = loaded(Digits(**{key: settings[key] for key in ("n_train", "n_test")}), settings, seed, [])
     assert (len(found.X_test), loads) == (settings["n_test"], [3, seed])
-    assert len(data._last) == 1  # the other one is let go
+    assert len(module._last) == 1  # the other one is let go
 
 
 def test_changed_file_is_read_again(tmp_path):
@@ -62,8 +59,7 @@ def test_changed_file_is_read_again(tmp_path):
 def test_warnings_of_loading_name_configuration_keys(tmp_path):
     np.savez(tmp_path / "points.npz", X=np.zeros((40, 3)), y=np.arange(40) % 20, Z=np.zeros(40))
     loader = orbit.build("dataset", "arrays", path=str(tmp_path / "points.npz"))
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as found:
         loaded(loader, {"name": "arrays"}, 0, [])
     texts = " ".join(str(each.message) for each in found)
     for key in ("dataset.x_test_key=NAME", "dataset.y_test_key=NAME", "dataset.task=regression"):
@@ -111,8 +107,8 @@ def test_a_streamed_row_of_a_table_reads_its_own_points(tmp_path):
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)
     files = "dataset=arrays", f"dataset.path={tmp_path / 'X.npy'}", f"dataset.y_path={tmp_path / 'y.npy'}"
-    made = plan(composed(*files, "group=identity", "representation=raw"))
-    trials = Trials(Job(made, RunFolder(tmp_path / "run"), Record("table")), "test/accuracy")
+    job = new_job(tmp_path / "run", *files, "group=identity", "representation=raw")
+    made, trials = job.plan, Trials(job, "test/accuracy")
     in_memory = trials.data(made)
     assert trials.data(made) is in_memory
     streamed = trials.data(made.variant({"engine.stream": True}))

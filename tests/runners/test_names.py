@@ -13,7 +13,7 @@ from runners.config.schema import HydraConfig, run_name
 from runners.measure import figures
 from runners.tracking import views
 from runners.tracking.record import Record
-from runners.tracking.summary import _best_metrics, _figure, summary
+from runners.tracking.summary import Summary
 
 
 class TestNames:
@@ -102,7 +102,8 @@ def rows(text: str) -> list[list[str]]:
 class TestSummary:
     def test_settings_with_two_values_are_tested_on_the_same_seeds(self):
         values = {"a": (0.5, 0.6, 0.7), "b": (0.6, 0.8, 0.8, 0.1)}
-        text = summary(jobs({f"group={name} seed={i}": x for name in "ab" for i, x in enumerate(values[name])}))
+        found = {f"group={name} seed={i}": x for name in "ab" for i, x in enumerate(values[name])}
+        text = Summary(jobs(found)).text()
         (row,) = (row for row in rows(text) if row[:2] == ["group", "a"])
         assert row == ["group", "a", "b", "3", "+0.1333", "0.0572", "0.25"]
         assert text.startswith("Best test/accuracy of 7 jobs, chosen by the test part: 0.8, job 4 (group=b, seed=1)")
@@ -110,16 +111,17 @@ class TestSummary:
     def test_cases_of_one_seed_are_one_pair(self):
         values = np.random.default_rng(0).random((3, 2, 2))
         given = {f"seed={i} width={j} depth={k}": value for (i, j, k), value in np.ndenumerate(values)}
-        (row,) = (row for row in rows(summary(jobs(given))) if row[:3] == ["width", "0", "1"])
+        (row,) = (row for row in rows(Summary(jobs(given)).text()) if row[:3] == ["width", "0", "1"])
         expected = stats.ttest_rel(values[:, 1].mean(1), values[:, 0].mean(1))
         assert row[3:6] == ["3", f"{(values[:, 1] - values[:, 0]).mean():+.4g}", f"{expected.pvalue:.3g}"]
 
     def test_one_pair_is_not_tested(self):
-        assert "Wilcoxon" not in summary(jobs({"group=a seed=0": 0.5, "group=b seed=0": 0.6, "group=b seed=1": 0.6}))
+        found = {"group=a seed=0": 0.5, "group=b seed=0": 0.6, "group=b seed=1": 0.6}
+        assert "Wilcoxon" not in Summary(jobs(found)).text()
 
     def test_seeds_are_averaged(self):
         found = {"group=a seed=0": 0.5, "group=a seed=1": 0.7, "group=b seed=0": 0.9, "group=b seed=1": 0.9}
-        table = rows(summary(jobs(found)).split("\n\n")[1])
+        table = rows(Summary(jobs(found)).text().split("\n\n")[1])
         assert [table[i] for i in (0, 2, 3)] == [
             ["group", "seeds", "test/accuracy"],
             ["a", "2", "0.6 ± 0.1"],
@@ -127,7 +129,7 @@ class TestSummary:
         ]
 
     def test_without_seeds_there_is_one_table(self):
-        best, table = summary(jobs({"group=a seed=0": 0.5, "group=b seed=0": 0.9})).split("\n\n")
+        best, table = Summary(jobs({"group=a seed=0": 0.5, "group=b seed=0": 0.9})).text().split("\n\n")
         assert best.startswith("Best test/accuracy of 2 jobs, chosen by the test part: 0.9")
         assert table.startswith("| job | run")
 
@@ -148,11 +150,11 @@ class TestSummary:
         found = jobs({f"dataset.path=/a/{name}.npz group={group}": x for (name, group), x in values.items()})
         for _, metrics in found[2:]:
             metrics["test/rmse"] = metrics.pop("test/accuracy")
-        first, second, *_ = summary(found).split("\n\n")
+        first, second, *_ = Summary(found).text().split("\n\n")
         assert first == "Best test/accuracy of 2 jobs on p, chosen by the test part: 0.6, job 1 (group=b)"
         assert second.startswith("Best test/rmse of 2 jobs on q, chosen by the test part: 0.8, job 3 ")
-        assert _best_metrics(found) == {"best/p/test/accuracy": 0.6, "best/q/test/rmse": 0.8}
-        axes = _figure(found).axes
+        assert Summary(found).best_metrics() == {"best/p/test/accuracy": 0.6, "best/q/test/rmse": 0.8}
+        axes = Summary(found).figure().axes
         assert [ax.get_ylabel() for ax in axes] == ["p: test/accuracy", "q: test/rmse"]
         assert axes[1].get_xlabel() == "group"
 

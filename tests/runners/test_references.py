@@ -4,12 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, folders
+from command_line import SMALL, folders, new_job
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from orbit.data import Dataset
-from runners.config.plan import plan
 from runners.experiments import references as module
 from runners.experiments.fitting import fit_and_score
 from runners.job.job import Stopwatch
@@ -54,21 +53,21 @@ def test_a_comparison_of_two_useless_models_is_none_of_groups(run, tmp_path, rng
     assert rows == ["group=rotation", "group=identity", "majority class", "linear", "nearest neighbour"]
 
 
-def test_patches_are_advised_for_points_that_have_them(rng):
+def test_patches_are_advised_for_points_that_have_them(tmp_path, rng):
     X, y = rng.standard_normal((40, 5, 5)), np.arange(40) % 2
     X += X.swapaxes(1, 2)
     data = Dataset("own", "classification", X[:20], y[:20], X[20:], y[20:], "generated")
     for representation, has_axes in (("unit_norm", True), ("bag", False)):
-        made = plan(composed("dataset=digits", f"representation={representation}", "group=identity", *SMALL[2:4]))
-        advice = module.what_next(made, data, fit_and_score(made, data, Stopwatch()))
+        job = new_job(tmp_path, "dataset=digits", f"representation={representation}", "group=identity", *SMALL[2:4])
+        advice = module.what_next(job, data, fit_and_score(job.plan, data, Stopwatch()))
         assert advice == "encoder=patches, or " * has_axes + "another group by runner=discover"
 
 
-def test_patches_by_size_are_advised_for_images_that_are_large_enough(rng):
+def test_patches_by_size_are_advised_for_images_that_are_large_enough(tmp_path, rng):
     X, y = rng.standard_normal((40, 24, 25)), np.arange(40) % 2
     data = Dataset("own", "classification", X[:20], y[:20], X[20:], y[20:], "generated")
-    made = plan(composed("dataset=digits", "representation=raw", "group=identity", *SMALL[2:4]))
-    assert "encoder=by_size" in module.what_next(made, data, fit_and_score(made, data, Stopwatch()))
+    job = new_job(tmp_path, "dataset=digits", "representation=raw", "group=identity", *SMALL[2:4])
+    assert "encoder=by_size" in module.what_next(job, data, fit_and_score(job.plan, data, Stopwatch()))
 
 
 def test_a_column_that_is_nearly_constant_in_training_alone(run, tmp_path, rng):

@@ -7,11 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ase.build import molecule
-from command_line import composed
-
-from runners.config.plan import plan
-from runners.job.job import Job
-from runners.tracking.record import Record, RunFolder
+from command_line import ran
 
 
 def written(path: Path, count: int, seed: int) -> list:
@@ -23,16 +19,6 @@ def written(path: Path, count: int, seed: int) -> list:
         found.append(atoms)
     ase.io.write(path, found)
     return found
-
-
-def ran(folder: Path, *overrides: str) -> Job:
-    folder.mkdir(parents=True)
-    made = plan(composed(*overrides, f"outputs={folder}"))
-    job = Job(made, RunFolder(folder), Record("test"))
-    made.component("runner").run(job)
-    job.folder.write_config(made.config, made.defaults)
-    job.folder.write_record(job.record)
-    return job
 
 
 @pytest.mark.filterwarnings("ignore:the chosen regularization")

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from command_line import SMALL, fitted, folders, mlflow_client, mlflow_runs
 
+import orbit
 from orbit import Engine, InputError, plots
 from orbit.core.models import load_model
 from runners.tracking.mlflow import Tracker
@@ -81,6 +82,8 @@ class TestOneRun:
         figures = {"orbit.png", "confusion.png", "errors.png", "selection.png"}
         assert {path.name for path in (folder / "figures").iterdir()} == figures
         metrics = json.loads((folder / "metrics.json").read_text())
+        with np.load(folder / "input_example.npz", allow_pickle=False) as example:
+            np.testing.assert_array_equal(orbit.load(str(folder)).predict(example["X"]), example["y"])
         assert metrics["test/accuracy"] > 0.3
         assert metrics["features/dim"] <= 20
         assert metrics["time/total_s"] > 0

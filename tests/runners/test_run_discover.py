@@ -1,24 +1,25 @@
 """runner=discover, and the group of data that name none."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from command_line import composed, fitted, folders
+from command_line import SMALL, composed, fitted, folders
 from samples import npy_files, npy_shards
 from scipy import ndimage
 
 import orbit
-from runners.config.plan import plan
+from runners.config.plan import Plan, plan
 from runners.experiments import discover as module
 from runners.experiments.discover import with_discovered_settings
 from runners.tracking.record import RunFolder
 
-DISCOVER = (
-    "runner=discover",
-    "dataset.n_train=60",
-    "dataset.n_test=40",
-    "runner.refine=false",
-    "tracking.enabled=false",
-)
+DISCOVER = ("runner=discover", *SMALL[:2], "runner.refine=false", "tracking.enabled=false")
+
+
+def decided(*overrides: str, sweep: Path | None = None) -> tuple[Plan, tuple[str, str] | None]:
+    """The plan with what its training points decide, and a sentence."""
+    return with_discovered_settings(plan(composed(*overrides)), sweep)
 
 
 @pytest.mark.slow
@@ -72,14 +73,14 @@ def test_a_sweep_discovers_a_group_once_for_each_split(monkeypatch, tmp_path, ow
     monkeypatch.setattr(module, "_finding", lambda made: found.append(1) or ({"group": {"name": "dihedral"}}, "why"))
     expected = {"": "dihedral", "learner=svm": "dihedral", "group=rotation": "rotation", "seed=1": "dihedral"}
     for setting, name in {**expected, "runner=sync": "identity"}.items():
-        made, why = with_discovered_settings(plan(composed(*own, *[setting][: len(setting)])), tmp_path)
+        made, why = decided(*own, *[setting][: len(setting)], sweep=tmp_path)
         assert (made.config["group"]["name"], why) == (name, ("group", "why") if name == "dihedral" else None)
     assert len(found) == 2
 
 
 def test_few_points_have_no_group(tmp_path):
     np.savez(tmp_path / "own.npz", X=np.random.default_rng(0).random((9, 4, 4)), y=np.arange(9) % 2)
-    made, why = with_discovered_settings(plan(composed("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}")), None)
+    made, why = decided("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}")
     assert made.config["group"]["name"] == "identity"
     assert why[1].startswith("no group is compared: X: expected at least 10 different points or clusters")
 
@@ -99,7 +100,7 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         path = tmp_path / f"{name}.npz"
         np.savez(path, X=(signal + 0.1 * noise).astype(np.float32), y=labels)
         base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
-        made, (kind, why) = with_discovered_settings(plan(composed(*base)), None)
+        made, (kind, why) = decided(*base)
         expected = {"name": "by_size", "axes": None, "textures": name == "textures", "channels": None}
         assert made.config["encoder"] == expected | {"values": None, "differences": None}
         assert kind == ("encoder" if given else "group")
@@ -121,15 +122,8 @@ def test_channels_of_textures_are_apart_or_together_by_their_errors(tmp_path, rn
     for expected, channels in stains.items():
         path = tmp_path / f"{expected}.npz"
         np.savez(path, X=np.stack(channels, -1).astype(np.float32), y=labels)
-        base = (
-            "dataset=arrays",
-            f"dataset.path={path}",
-            "encoder=by_size",
-            "encoder.textures=true",
-            "encoder.values=none",
-            *given,
-        )
-        made, (_, why) = with_discovered_settings(plan(composed(*base)), None)
+        encoder = "encoder=by_size", "encoder.textures=true", "encoder.values=none"
+        made, (_, why) = decided("dataset=arrays", f"dataset.path={path}", *encoder, *given)
         assert made.config["group"]["name"] == "identity"
         assert made.config["encoder"]["textures"] is True
         assert made.config["encoder"]["channels"] in (expected, "both"), why
@@ -142,5 +136,5 @@ def test_quantiles_count_where_levels_differ(tmp_path, rng):
     for values, X in {"alone": noise + labels[:, None], None: 3 * waves + noise + rng.normal(size=(40, 1))}.items():
         np.savez(tmp_path / f"{values}.npz", X=X, y=labels)
         base = ("dataset=arrays", f"dataset.path={tmp_path}/{values}.npz", "encoder=by_size", "group=identity")
-        made, (kind, why) = with_discovered_settings(plan(composed(*base)), None)
+        made, (kind, why) = decided(*base)
         assert (kind, made.config["encoder"]["values"]) == ("encoder", values), why

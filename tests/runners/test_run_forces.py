@@ -9,17 +9,15 @@ from ase.build import molecule
 from ase.calculators.emt import EMT
 from ase.calculators.singlepoint import SinglePointCalculator
 from ase.units import Bohr, Hartree
-from command_line import composed
+from command_line import ran
 
 import orbit
 from orbit.core.errors import InputError
 from orbit.data import Molecules
-from runners.config.plan import plan
-from runners.job.job import Job
 from runners.measure.metrics import MAIN_METRICS
-from runners.tracking.record import Record, RunFolder
 
 NAMES = "H2O", "CH3OH", "NH3"
+FORCES = "runner=forces", "dataset=molecules"
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +35,8 @@ def file(tmp_path_factory) -> Path:
     return path
 
 
-def ran(folder: Path, *overrides: str) -> Job:
-    folder.mkdir(parents=True)
-    made = plan(composed("runner=forces", "dataset=molecules", f"outputs={folder}", *overrides))
-    job = Job(made, RunFolder(folder), Record("test"))
-    made.component("runner").run(job)
-    return job
-
-
 def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
-    job = ran(tmp_path / "fit", f"dataset.path={file}", "runner.n_components=150")
+    job = ran(tmp_path / "fit", *FORCES, f"dataset.path={file}", "runner.n_components=150")
     written = ase.io.read(tmp_path / "fit" / "predictions.extxyz", ":")
     assert len(written) == 12
     frames = Molecules(str(file)).load_frames(job.plan.seed("dataset"))
@@ -61,7 +51,7 @@ def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
     assert job.metrics["test/energy/mae"] == pytest.approx(np.abs(energies - frames.energies[frames.test]).mean())
 
     ase.io.write(tmp_path / "new.xyz", molecule("CH3OH"), format="xyz")  # without energies
-    ran(tmp_path / "new", f"dataset.path={tmp_path / 'new.xyz'}", f"runner.model={tmp_path / 'fit'}")
+    ran(tmp_path / "new", *FORCES, f"dataset.path={tmp_path / 'new.xyz'}", f"runner.model={tmp_path / 'fit'}")
     new = ase.io.read(tmp_path / "new" / "predictions.extxyz")
     X = Molecules(str(tmp_path / "new.xyz")).load_frames(forces=None).X
     energy, forces = orbit.load(tmp_path / "fit" / "force_field").predict(X)
@@ -80,7 +70,7 @@ def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
 )
 def test_what_cannot_be_used_is_refused(tmp_path, file, settings, message):
     with pytest.raises(InputError, match=message):
-        ran(tmp_path / "run", f"dataset.path={file}", *settings)
+        ran(tmp_path / "run", *FORCES, f"dataset.path={file}", *settings)
 
 
 def test_a_table_of_files_in_bohr_and_hartree_gives_the_same_in_its_units(tmp_path, file):
@@ -105,7 +95,13 @@ def test_a_table_of_files_in_bohr_and_hartree_gives_the_same_in_its_units(tmp_pa
         np.testing.assert_allclose(found.X, usual.X, atol=1e-7)
         np.testing.assert_allclose(found.energies * Hartree, usual.energies, atol=1e-7)
         np.testing.assert_allclose(found.forces * Hartree, usual.forces, atol=1e-5)
-    job = ran(tmp_path / "fit", f"dataset.path={tmp_path / 'with.csv'}", "dataset.unit=bohr", "runner.n_components=60")
+    job = ran(
+        tmp_path / "fit",
+        *FORCES,
+        f"dataset.path={tmp_path / 'with.csv'}",
+        "dataset.unit=bohr",
+        "runner.n_components=60",
+    )
     written = ase.io.read(tmp_path / "fit" / "predictions.extxyz", ":")
     test = Molecules(str(tmp_path / "with.csv"), unit="bohr").load_frames(job.plan.seed("dataset")).test
     for one, i in zip(written, test, strict=True):
@@ -116,4 +112,4 @@ def test_a_table_of_files_in_bohr_and_hartree_gives_the_same_in_its_units(tmp_pa
 
 def test_other_data_are_refused(tmp_path):
     with pytest.raises(InputError, match="^dataset: runner=forces takes dataset=molecules, found dataset=digits"):
-        ran(tmp_path / "run", "dataset=digits")
+        ran(tmp_path / "run", "runner=forces", "dataset=digits")

@@ -145,8 +145,7 @@ def test_numbers_out_of_range_are_refused_by_name(overrides, line):
     ],
 )
 def test_features_that_say_nothing_are_reported(overrides, problem):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         found = fitted(*SMALL, "dataset=digits", "dataset.n_train=60", "dataset.n_test=40", *overrides)
     if problem is None:
         assert found.problem is None

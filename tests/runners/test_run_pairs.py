@@ -9,7 +9,7 @@ from command_line import composed
 import orbit
 from orbit import InputError, OperatorKernel
 from runners.config.plan import Plan, plan
-from runners.experiments.fitting import fit_and_score
+from runners.experiments.fitting import Fitted, fit_and_score
 from runners.job.job import Stopwatch
 
 # Points that each group acts on; images where the group does not say otherwise.
@@ -27,16 +27,8 @@ COMPONENT_PARAMS = {
     "hyper": {"gaussian": {"n_components": 8}},
 }
 PAIRED = (
-    "group",
-    "distribution",
-    "encoder",
-    "kernel",
-    "approx",
-    "frequencies",
-    "landmarks",
-    "hyper",
-    "representation",
-    "learner",
+    *("group", "distribution", "encoder", "kernel", "approx"),
+    *("frequencies", "landmarks", "hyper", "representation", "learner"),
 )
 
 
@@ -70,20 +62,25 @@ def data_for(group: str, rng: np.random.Generator) -> orbit.data.Dataset:
     return orbit.data.Dataset("tiny", "classification", X[:10], y[:10], X[10:], y[10:], "random numbers")
 
 
+def fitted(base: Plan, changes: dict) -> Fitted:
+    """A fit to points that the group acts on."""
+    group = changes.get("group", {"name": "identity"})["name"]
+    return fit_and_score(base.variant(changes), data_for(group, np.random.default_rng(0)), Stopwatch())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "a", "second", "b"), PAIRS, ids=lambda value: str(value))
 def test_pair_fits_or_raises_an_error_that_names_it(base, first, a, second, b):
     changes = {first: section(first, a), second: section(second, b)}
-    group = changes.get("group", {"name": "identity"})["name"]
     try:
-        fitted = fit_and_score(base.variant(changes), data_for(group, np.random.default_rng(0)), Stopwatch())
+        found = fitted(base, changes)
     except InputError as error:
         message = str(error)
         assert "\n" not in message
         expected = [named(first, a), named(second, b)]
         assert any(name in message for name in expected), f"none of {expected} is named: {message}"
         return
-    assert np.isfinite(fitted.metrics["test/accuracy"])
+    assert np.isfinite(found.metrics["test/accuracy"])
 
 
 def named(group: str, name: str) -> str:
@@ -110,9 +107,8 @@ def section(group: str, name: str) -> dict:
     ],
 )
 def test_an_impossible_pair_names_both_sides(base, changes, sides):
-    group = changes.get("group", {"name": "identity"})["name"]
     with pytest.raises(InputError) as error:
-        fit_and_score(base.variant(changes), data_for(group, np.random.default_rng(0)), Stopwatch())
+        fitted(base, changes)
     for side in sides:
         assert side in str(error.value)
 
@@ -120,10 +116,7 @@ def test_an_impossible_pair_names_both_sides(base, changes, sides):
 def test_most_pairs_fit(base):
     """Without this test, the first one could pass by rejecting every pair."""
     for group in orbit.available("group"):
-        fit_and_score(base.variant({"group": {"name": group}}), data_for(group, np.random.default_rng(0)), Stopwatch())
-    for kernel in (
-        name for name in orbit.available("kernel") if not issubclass(orbit.get("kernel", name), OperatorKernel)
-    ):
-        fit_and_score(
-            base.variant({"kernel": {"name": kernel}}), data_for("identity", np.random.default_rng(0)), Stopwatch()
-        )
+        fitted(base, {"group": {"name": group}})
+    for kernel in orbit.available("kernel"):
+        if not issubclass(orbit.get("kernel", kernel), OperatorKernel):
+            fitted(base, {"kernel": {"name": kernel}})

@@ -57,6 +57,7 @@ def fitted(*overrides: str) -> tuple:
 
 
 COLUMNS = "dataset.features=[colour,width,noise]"
+CLASSES = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear")
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -66,8 +67,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def test_classes_of_a_table_from_fit_to_prediction(table, run, tmp_path):
     """Metrics of rare classes and probabilities, rows with errors, importance, and predictions of new categories."""
-    settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "learner=logistic")
-    folder = run.finished(*settings, "learner.regularization=0.01", "tracking.enabled=false", "run_name=a")
+    learner = "learner=logistic", "learner.regularization=0.01"
+    folder = run.finished(*CLASSES, *learner, "tracking.enabled=false", "run_name=a")
     out = run.out
     metrics = RunFolder(folder).read_metrics()
     for name in ("balanced_accuracy", "macro_f1", "log_loss", "calibration_error"):
@@ -96,46 +97,47 @@ def test_classes_of_a_table_from_fit_to_prediction(table, run, tmp_path):
     assert float(predictions[0]["probability_no"]) + float(predictions[0]["probability_yes"]) == pytest.approx(1)
 
 
-def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
-    settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "dataset.missing=mean")
-    assert run(*settings, "run_name=a")[0] == 0
+def served(tmp_path: Path) -> tuple[str, mlflow.pyfunc.PyFuncModel]:
+    """The URI of the model of the only run in MLflow, and the model as its server has it."""
     (logged,) = mlflow_runs(tmp_path)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    uri = f"runs:/{logged.info.run_id}/model"
+    return uri, mlflow.pyfunc.load_model(uri)
+
+
+def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
+    run.ok(*CLASSES, "dataset.missing=mean", "run_name=a")
+    uri, model = served(tmp_path)
     new = table[["noise", "price", "colour", "width"]].assign(colour=[None, "pink"] + list(table["colour"][2:]))
     new.loc[5:9, "width"] = np.nan
     new.to_csv("new.csv", index=False)
-    uri = f"runs:/{logged.info.run_id}/model"
-    predict = ("runner=predict", f"runner.model={uri}", "runner.input=new.csv", "runner.trust=true", "run_name=b")
-    run.ok(*predict)
+    run.ok("runner=predict", f"runner.model={uri}", "runner.input=new.csv", "runner.trust=true", "run_name=b")
     expected = [row["prediction"] for row in rows_of(folders(tmp_path)[1] / "predictions.csv")]
 
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-    served = mlflow.pyfunc.load_model(uri)
-    assert [(column.name, str(column.type)) for column in served.metadata.signature.inputs.inputs] == [
+    assert [(column.name, str(column.type)) for column in model.metadata.signature.inputs.inputs] == [
         ("colour", "DataType.string"),
         ("width", "DataType.double"),
         ("noise", "DataType.double"),
     ]
     with pytest.warns(UserWarning, match=r"the training part does not have: colour \(1 row, e.g. 'pink'\)"):
-        np.testing.assert_array_equal(served.predict(new), expected)
+        np.testing.assert_array_equal(model.predict(new), expected)
     split = {"dataframe_split": new.replace({np.nan: None}).to_dict(orient="split", index=False)}
     with pytest.warns(UserWarning, match="pink"):
-        np.testing.assert_array_equal(score(served, split), expected)
+        np.testing.assert_array_equal(score(model, split), expected)
     with pytest.raises(MlflowException, match="width"):
-        served.predict(new.drop(columns="width"))
+        model.predict(new.drop(columns="width"))
 
 
 def test_a_model_in_mlflow_takes_numbers_with_their_units_or_without(table, run, tmp_path):
     new = table.assign(width=[f"{width:.3f} mm" for width in table["width"]])
     new.to_csv("mine.csv", index=False)
     run.ok(*TABLE[:-1], "dataset.features=[width,noise]", "dataset.target=dear", "run_name=a")
-    (logged,) = mlflow_runs(tmp_path)
     expected = orbit.load(folders(tmp_path)[0]).predict(new)
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-    served = mlflow.pyfunc.load_model(f"runs:/{logged.info.run_id}/model")
-    np.testing.assert_array_equal(served.predict(new), expected)
+    _, model = served(tmp_path)
+    np.testing.assert_array_equal(model.predict(new), expected)
     for width in (new["width"], table["width"].round(3)):
         records = new.assign(width=width)[["noise", "width"]].to_dict(orient="records")
-        np.testing.assert_array_equal(score(served, {"dataframe_records": records}), expected)
+        np.testing.assert_array_equal(score(model, {"dataframe_records": records}), expected)
 
 
 @pytest.mark.parametrize(
@@ -155,25 +157,21 @@ def test_a_model_in_mlflow_takes_numbers_with_their_units_or_without(table, run,
 def test_a_model_in_mlflow_answers_with_what_its_learner_knows(table, run, tmp_path, settings, columns):
     table.assign(case=[f"c{i}" for i in range(len(table))]).to_csv("mine.csv", index=False)
     run.ok(*TABLE[:-1], *settings, "run_name=a")
-    (logged,) = mlflow_runs(tmp_path)
-    uri = f"runs:/{logged.info.run_id}/model"
+    uri, model = served(tmp_path)
     predict = ("runner=predict", f"runner.model={uri}", "runner.input=mine.csv", "runner.trust=true", "run_name=b")
     assert "runner.id_column: expected a column of mine.csv, found 'name'" in run(*predict, "runner.id_column=name")[2]
     run.ok(*predict, "runner.id_column=case")
     expected = pd.read_csv(folders(tmp_path)[-1] / "predictions.csv")
     assert expected.pop("point").tolist() == [f"c{i}" for i in range(len(table))]
     assert expected.columns.tolist() == columns
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-    served = mlflow.pyfunc.load_model(uri)
-    assert served.metadata.signature.outputs.input_names() == columns
-    pd.testing.assert_frame_equal(served.predict(table), expected, rtol=1e-4, check_dtype=False)
-    rows = pd.DataFrame(score(served, {"dataframe_split": table.to_dict(orient="split", index=False)}))
+    assert model.metadata.signature.outputs.input_names() == columns
+    pd.testing.assert_frame_equal(model.predict(table), expected, rtol=1e-4, check_dtype=False)
+    rows = pd.DataFrame(score(model, {"dataframe_split": table.to_dict(orient="split", index=False)}))
     pd.testing.assert_frame_equal(rows, expected, rtol=1e-4, check_dtype=False)
 
 
 def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
-    settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "dataset.missing=mean")
-    folder = run.finished(*settings, "tracking.enabled=false", "run_name=a")
+    folder = run.finished(*CLASSES, "dataset.missing=mean", "tracking.enabled=false", "run_name=a")
     new = table.loc[:20, ["noise", "colour", "width", "price"]]
     new.loc[5:9, "width"] = np.nan
     new.drop(columns="price").to_csv("new.csv", index=False)
@@ -189,13 +187,6 @@ def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table,
     assert framed.columns.tolist() == model[:1].get_feature_names_out().tolist()
     with pytest.raises(InputError, match="the table has no column width"):
         model.predict(new.drop(columns="width"))
-
-
-def test_a_model_of_images_from_its_run_folder_takes_images(run):
-    settings = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4")
-    folder = run.finished(*settings, "tracking.enabled=false")
-    with np.load(folder / "input_example.npz", allow_pickle=False) as example:
-        np.testing.assert_array_equal(orbit.load(str(folder)).predict(example["X"]), example["y"])
 
 
 def score(model: mlflow.pyfunc.PyFuncModel, request: dict) -> list:
@@ -231,8 +222,7 @@ def test_a_flag_that_is_rare_is_found_by_balanced_classes(table):
     with pytest.warns(UserWarning, match="nothing was learned. Most .* one class: set learner.class_weight=balanced$"):
         _, _, found = fitted(*rare)
     assert found.metrics["test/balanced_accuracy"] == 0.5
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         _, _, found = fitted(*rare, "learner.class_weight=balanced")
     assert found.metrics["test/balanced_accuracy"] > 0.6
 

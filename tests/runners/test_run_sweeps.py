@@ -12,7 +12,6 @@ from command_line import SMALL, folders, mlflow_client, mlflow_runs
 from sklearn.linear_model import LogisticRegression
 
 import runners.experiments.fit
-from orbit.core.errors import InputError
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
 
@@ -154,12 +153,6 @@ class TestFailures:
         assert first == "FutureWarning: this default will change"
         assert re.fullmatch(rf"\d+ times: {first}", last)
         assert int(last.partition(" ")[0]) % 21 == 0
-
-    def test_input_errors_inside_a_run_exit_2(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", Mock(side_effect=InputError("dataset.x: wrong")))
-        assert "error: dataset.x: wrong" in run.refused(*SMALL)
-        assert not folders(tmp_path)
-        assert not mlflow_runs(tmp_path)
 
     @pytest.mark.parametrize("earlier", [True, False])
     def test_a_run_refused_before_it_has_results_leaves_nothing_but_files_of_others(self, run, tmp_path, earlier):

@@ -11,15 +11,17 @@ from scipy import stats
 
 from orbit import FeatureMap, InputError, Nystrom
 from orbit.core.progress import Progress
-from runners.experiments.checkpoint import read_checkpoint, write_checkpoint
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.result_table import ResultTable
+from runners.experiments.training import read_checkpoint, write_checkpoint
 from runners.job import stores
 from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
 
 ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name: rf, n_components: 30}}}"
+UNTRACKED = "runner=table", *SMALL[:-1], "tracking.enabled=false"
+TABLE = *UNTRACKED, ROWS
 
 
 class TestTable:
@@ -40,8 +42,7 @@ class TestTable:
         assert "turnedrf/test/accuracy" in logged.data.metrics  # without what MLflow refuses
 
     def test_an_expensive_row_takes_the_first_repeats_only(self, run):
-        command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "runner.repeats={seed: [1, 2, 0]}")
-        folder = run.finished(*command, "runner.few_repeats={plain: 2}")
+        folder = run.finished(*TABLE, "runner.repeats={seed: [1, 2, 0]}", "runner.few_repeats={plain: 2}")
         results = {result["label"]: len(result["values"]) for result in RunFolder(folder).read_results()}
         assert results == {"plain": 2, "turned@rf": 3}
 
@@ -58,17 +59,17 @@ class TestTable:
         second = "hyper: {name: gaussian, n_components: 8}"
         turned = "turned: {group: {name: rotation}}"
         rows = f"first: {{{nystrom}}}, second: {{{nystrom}, {second}}}, {turned}, third: {{{second}}}"
-        command = ("runner=table", *SMALL[:-1], f"runner.rows={{{rows}}}", "runner.repeats={seed: [0, 1]}")
-        run.ok(*command, "tracking.enabled=false", "group=identity", "approx=rf")
+        repeats = "runner.repeats={seed: [0, 1]}"
+        run.ok(*UNTRACKED, f"runner.rows={{{rows}}}", repeats, "group=identity", "approx=rf")
         assert len(fitted) == len(set(fitted)) == 2
         (folder,) = folders(tmp_path)
         assert [r["label"] for r in RunFolder(folder).read_results()] == ["first", "second", "turned", "third"]
 
     def test_only_some_rows_and_curves_are_fitted(self, run):
         curves = "runner.curves={size: {along: {approx.n_components: [5]}, series: {turned: {}}}}"
-        command = ("runner=table", *SMALL[:-1], ROWS, curves, "tracking.enabled=false")
-        assert "turned@rf" not in run.ok(*command, "runner.only=[size, plain]", "dry_run=true")
-        folder = run.finished(*command, "runner.only=[size, plain]")
+        command = (*TABLE, curves, "runner.only=[size, plain]")
+        assert "turned@rf" not in run.ok(*command, "dry_run=true")
+        folder = run.finished(*command)
         results = [Result.unpacked(result) for result in RunFolder(folder).read_results()]
         assert [(result.part, result.label) for result in results] == [("table", "plain"), ("size", "turned")]
         tags = RunFolder(folder).read_record().tags
@@ -76,7 +77,7 @@ class TestTable:
         assert json.loads(tags["curves"]) == ["size"]
 
     def test_the_whole_table_takes_the_rows_of_a_run_of_some(self, run, tmp_path):
-        command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "resume=true")
+        command = (*TABLE, "resume=true")
         assert run(*command, "runner.only=[plain]", "run_name=a")[0] == 0
         for name, taken in (("b", True), ("c", False)):  # the whole table deletes the figures that it took
             run.ok(*command, f"run_name={name}")
@@ -85,14 +86,13 @@ class TestTable:
         assert some["plain/test/accuracy"] == whole["plain/test/accuracy"] == again["plain/test/accuracy"]
 
     def test_a_fit_without_the_metric_is_kept(self, run):
-        command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
-        err = run.refused(*command, "runner.metric=test/acuracy", "run_name=a")
+        err = run.refused(*TABLE, "runner.metric=test/acuracy", "run_name=a")
         assert "runner.metric: no such metric 'test/acuracy'" in err
-        run.ok(*command, "resume=true", "run_name=b")
+        run.ok(*TABLE, "resume=true", "run_name=b")
         assert "plain: taken from an earlier run" in run.said
 
     def test_a_row_equals_the_same_run_by_itself(self, run):
-        table = run.metrics("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
+        table = run.metrics(*TABLE)
         single = fitted(*SMALL, "group=identity").metrics
         assert table["plain/test/accuracy"] == single["test/accuracy"]
         assert not any(key.endswith("_std") for key in table), "one fit has no deviation"
@@ -148,7 +148,7 @@ def test_outputs_are_a_path_that_a_uri_can_have(tmp_path, name):
 class TestResume:
     """A table that is stopped goes on with the fit that it was at."""
 
-    TABLE = ("runner=table", *SMALL[:-1], ROWS, "runner.repeats={seed: [0, 1]}", "tracking.enabled=false")
+    TABLE = (*TABLE, "runner.repeats={seed: [0, 1]}")
 
     @pytest.fixture
     def fits(self, monkeypatch):
@@ -205,17 +205,12 @@ class TestResume:
         write("a", 0)
         write("b", 1)
         rows = f"runner.rows={{A: {{}}, B: {{dataset.path: {tmp_path}/b.npz}}}}"
-        command = (
-            "runner=table",
-            "dataset=arrays",
-            f"dataset.path={tmp_path}/a.npz",
-            "group=identity",
-            "approx=points",
-        )
-        assert run(*command, rows, "run_name=a")[0] == 0
-        assert run(*command, rows, "run_name=b", "resume=true")[0] == 0
+        data = "dataset=arrays", f"dataset.path={tmp_path}/a.npz", "group=identity", "approx=points"
+        command = ("runner=table", *data, rows, "resume=true")
+        assert run(*command, "run_name=a")[0] == 0
+        assert run(*command, "run_name=b")[0] == 0
         write("b", 2)
-        assert run(*command, rows, "run_name=c", "resume=true")[0] == 0
+        assert run(*command, "run_name=c")[0] == 0
         statuses = [RunFolder(folder).read_record().status for folder in folders(tmp_path)]
         assert statuses == ["FINISHED", "SKIPPED", "FINISHED"]
 
@@ -276,8 +271,9 @@ class TestCurves:
 
     def test_a_curve_has_a_metric_of_its_own(self, run):
         curve = "{along: {approx.n_components: [5, 40]}, series: {turned: {}}, metric: %s}"
-        command = ("runner=table", *SMALL[:-1], "tracking.enabled=false")
-        assert "| 40                  | 40     |" in run.ok(*command, f"runner.curves={{c: {curve % 'features/dim'}}}")
-        assert run(*command, f"runner.curves={{c: {curve % 'time/total_s'}}}")[0] == 0
-        err = run.refused(*command, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
+        assert "| 40                  | 40     |" in run.ok(
+            *UNTRACKED, f"runner.curves={{c: {curve % 'features/dim'}}}"
+        )
+        assert run(*UNTRACKED, f"runner.curves={{c: {curve % 'time/total_s'}}}")[0] == 0
+        err = run.refused(*UNTRACKED, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
         assert "runner.curves.c.metric: no such metric 'test/accuracies'" in err

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import CONF, composed
+from command_line import CONF, composed, new_job, write_experiment
 from omegaconf import OmegaConf
 
 from orbit import AdaGradClassifier, AdaGradRegressor, InputError, NetworkClassifier
 from orbit.core import models
 from runners.config.files import check_files
 from runners.config.plan import plan
-from runners.experiments.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
-from runners.experiments.training import Training
-from runners.job.job import Job
+from runners.experiments.training import Training, checkpoint_path, read_checkpoint, write_checkpoint
 from runners.tracking import upload
 from runners.tracking.reading import MODEL_KEYS
-from runners.tracking.record import Record, RunFolder
 
 
 class Bomb:
@@ -187,8 +184,8 @@ class TestCheckpoints:
         assert paths[0] != paths[1] == paths[2]
 
     def test_the_checkpoint_of_another_training_is_one_line(self, tmp_path):
-        made = plan(composed("learner=adagrad", "engine.stream=true", "resume=true", f"outputs={tmp_path}"))
-        training = Training(Job(made, RunFolder(tmp_path), Record("test")), made)
+        job = new_job(tmp_path, "learner=adagrad", "engine.stream=true", "resume=true")
+        training = Training(job, job.plan)
         for arrays in ({}, {"stream": np.array("{")}, {"stream": np.array("{}"), "path_": np.ones(1)}):
             write_checkpoint(training.path, arrays)
             stream = type("Stream", (), {"state": None})()
@@ -213,10 +210,8 @@ CONFIGS = {
 class TestConfigurations:
     @pytest.mark.parametrize("name", CONFIGS)
     def test_files_that_name_code_are_refused(self, run, tmp_path, name):
-        path = tmp_path / "experiment" / "nice.yaml"
-        path.parent.mkdir()
-        path.write_text("# @package _global_\n" + CONFIGS[name].replace("FILE", str(tmp_path / "it ran")))
-        err = run.refused("--config-dir", str(tmp_path), "experiment=nice")
+        path = write_experiment(tmp_path, CONFIGS[name].replace("FILE", str(tmp_path / "it ran")))
+        err = run.refused("--config-dir", str(tmp_path), "experiment=mine")
         assert re.match(rf"error: {path}: the key '\S+' names code to run", err)
         assert not (tmp_path / "it ran").exists()
 
@@ -224,25 +219,18 @@ class TestConfigurations:
         "way", ["../../elsewhere/experiment/evil", "/../elsewhere/experiment/evil", "/linked/evil"]
     )
     def test_files_of_other_folders_are_checked_when_hydra_reads_them(self, run, tmp_path, way):
-        theirs, elsewhere = tmp_path / "theirs" / "experiment", tmp_path / "elsewhere" / "experiment"
-        for folder in (theirs, elsewhere):
-            folder.mkdir(parents=True)
-        (theirs.parent / "linked").symlink_to("../elsewhere/experiment")
-        text = CONFIGS["callback"].replace("FILE", str(tmp_path / "it ran"))
-        (elsewhere / "evil.yaml").write_text("# @package _global_\n" + text)
-        (theirs / "nice.yaml").write_text(f"# @package _global_\ndefaults: [{way}]\n")
-        err = run.refused("--config-dir", str(theirs.parent), "experiment=nice")
+        write_experiment(tmp_path / "elsewhere", CONFIGS["callback"].replace("FILE", str(tmp_path / "it ran")), "evil")
+        write_experiment(tmp_path / "theirs", f"defaults: [{way}]\n")
+        (tmp_path / "theirs" / "linked").symlink_to("../elsewhere/experiment")
+        err = run.refused("--config-dir", str(tmp_path / "theirs"), "experiment=mine")
         assert "evil.yaml: the key '_target_' names code to run" in err
 
     def test_texts_in_a_file_become_no_sections(self, run, tmp_path):
-        folder = tmp_path / "theirs" / "experiment"
-        folder.mkdir(parents=True)
-        (folder / "nice.yaml").write_text(
-            "# @package _global_\nhydra:\n"
-            f"  env: {{a: '{{_tar', b: 'get_: pathlib.Path.touch, self: {tmp_path / 'it ran'}}}'}}\n"
-            "  callbacks: {x: '${oc.decode:${hydra.env.a}${hydra.env.b}}'}\n"
+        env = f"env: {{a: '{{_tar', b: 'get_: pathlib.Path.touch, self: {tmp_path / 'it ran'}}}'}}"
+        write_experiment(
+            tmp_path, f"hydra:\n  {env}\n  callbacks: {{x: '${{oc.decode:${{hydra.env.a}}${{hydra.env.b}}}}'}}\n"
         )
-        err = run.refused("--config-dir", str(folder.parent), "experiment=nice")
+        err = run.refused("--config-dir", str(tmp_path), "experiment=mine")
         assert "oc.decode: expected a number, true, false, null or a text, found '{_target_: pathlib" in err
 
     def test_numbers_in_texts_are_decoded(self, monkeypatch):

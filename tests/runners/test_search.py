@@ -7,12 +7,13 @@ import shlex
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, mlflow_runs
+from command_line import SMALL, folders, mlflow_runs, write_experiment
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from test_jobs import start, statuses, wait_for_job, wait_until_all_ended
 
 from orbit.core.errors import InputError
-from runners.job import trial
+from runners.config.program import TRIAL_ENV
+from runners.experiments.validate import is_pruned
 from runners.tracking.record import RunFolder, SweepFolder
 
 VALIDATE = ("runner=validate", "selection=k_fold", "selection.folds=2", *SMALL[:-1], "engine.progress=false")
@@ -77,8 +78,8 @@ class TestSpace:
 
 def test_a_trial_worse_than_the_median_is_pruned(tmp_path, monkeypatch):
     optuna = pytest.importorskip("optuna")
-    monkeypatch.delenv(trial.TRIAL_ENV, raising=False)
-    assert not trial.is_pruned(1, 0.0)
+    monkeypatch.delenv(TRIAL_ENV, raising=False)
+    assert not is_pruned(1, 0.0)
     url = f"sqlite:///{tmp_path / 'search.db'}"
     study = optuna.create_study(study_name="mine", storage=url, direction="maximize")
     for value in (0.5, 0.6, 0.7, 0.8):
@@ -87,8 +88,8 @@ def test_a_trial_worse_than_the_median_is_pruned(tmp_path, monkeypatch):
         study.tell(done, value)
     for value, pruned in ((0.9, False), (0.55, True)):
         number = study.ask().number
-        monkeypatch.setenv(trial.TRIAL_ENV, json.dumps([url, "mine", number]))
-        assert trial.is_pruned(1, value) is pruned
+        monkeypatch.setenv(TRIAL_ENV, json.dumps([url, "mine", number]))
+        assert is_pruned(1, value) is pruned
         assert study.trials[number].intermediate_values == {1: value}
         assert study.trials[number].user_attrs == ({"pruned": True} if pruned else {})
 
@@ -105,11 +106,9 @@ class TestSearch:
         )
 
     def test_reads_its_space_from_a_configuration_file(self, run, tmp_path):
-        folder = tmp_path / "mine" / "experiment"
-        folder.mkdir(parents=True)
-        text = "# @package _global_\ndefaults:\n  - override /hydra/sweeper: optuna\nhydra:\n  sweeper:\n    params:\n"
-        (folder / "mine.yaml").write_text(f"{text}      seed: range(0,5)\n")
-        err = run.refused("--config-dir", str(tmp_path / "mine"), "-m", "experiment=mine")
+        sweeper = "defaults:\n  - override /hydra/sweeper: optuna\nhydra:\n  sweeper:\n    params:\n"
+        write_experiment(tmp_path, f"{sweeper}      seed: range(0,5)\n")
+        err = run.refused("--config-dir", str(tmp_path), "-m", "experiment=mine")
         assert err.splitlines()[-1] == "error: seed: a search over seeds finds the luckiest; give one seed"
 
     def test_the_same_command_goes_on(self, run, tmp_path):
@@ -174,8 +173,7 @@ class TestSearch:
         assert "2 of 2 jobs finished" in out
 
     def test_the_commands_of_the_search_and_of_its_jobs_repeat_them(self, run, tmp_path):
-        (tmp_path / "mine" / "experiment").mkdir(parents=True)
-        (tmp_path / "mine" / "experiment" / "mine.yaml").write_text("# @package _global_\napprox: {n_components: 6}\n")
+        write_experiment(tmp_path / "mine", "approx: {n_components: 6}\n")
         options = ("--config-dir", str(tmp_path / "mine"), "-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2")
         few = [setting for setting in VALIDATE if not setting.startswith("approx.")]
         out = run.ok(*options, "experiment=mine", *few, "learner.regularization=tag(log,interval(1e-8,1))")

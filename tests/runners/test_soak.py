@@ -259,27 +259,3 @@ def test_a_served_model_and_a_sweep_take_no_more_with_time(tmp_path):
     for part in (served, sweep):
         for name, (added, half, allowed) in part.grown().items():
             assert added - half <= allowed, f"{part.unit}: {name} {added:+.2f} +- {half:.2f}, allowed {allowed:.2f}"
-
-
-def noise(rng: np.random.Generator) -> np.ndarray:
-    """Samples that depend on those before them, like the memory of a process between two collections of garbage."""
-    values = rng.standard_normal(SAMPLES)
-    for i in range(1, SAMPLES):
-        values[i] += 0.7 * values[i - 1]
-    return values
-
-
-def test_growth_is_told_from_chance_and_from_a_warm_up(rng):
-    seconds = np.linspace(0, 3600, SAMPLES)
-    warm_up = 50 * np.minimum(seconds / 1000, 1)
-    alarms, missed = 0, 0
-    for _ in range(300):
-        values = 200 + warm_up + noise(rng)
-        added, half = growth(seconds, values)
-        alarms += added - half > 0
-        added, half = growth(seconds, values + 10 * seconds / 3600)
-        missed += added - half <= 0
-    assert alarms <= 3  # of 300, where 0.15 are expected
-    assert missed == 0
-    assert growth(seconds, np.full(SAMPLES, 7.0)) == (0, 0)
-    assert growth(seconds, 20 + np.floor(seconds / 600))[0] == pytest.approx(4, abs=0.5)  # one in ten minutes

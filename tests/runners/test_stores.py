@@ -17,7 +17,7 @@ from orbit.core.component import Component
 from runners.job import features, stores
 from runners.job.features import storing
 from runners.job.keys import _code
-from runners.job.stores import RowStore, Store
+from runners.job.stores import FileStore, RowStore, Store
 
 
 class Memory(Store):
@@ -112,11 +112,14 @@ def test_shape_dtype_purpose_threads_and_versions_change_the_key(monkeypatch):
     assert len(set(keys)) == len(keys)
 
 
-@pytest.fixture(params=["whole", "memory", "files"])
+@pytest.fixture(params=["whole", "shared", "memory", "files"])
 def a_store(request, tmp_path, monkeypatch):
     """Every kind of store."""
-    monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)  # files keep what takes no time too
-    return {"whole": Memory(), "memory": RowStore(1e8), "files": RowStore(1e8, tmp_path)}[request.param]
+    for rate in ("_BYTES_PER_S", "_SHARED_BYTES_PER_S"):  # files keep what takes no time too
+        monkeypatch.setattr(stores, rate, 1e18)
+    monkeypatch.setattr(stores, "_WORTH_S", 0.0)
+    by_row = {"memory": RowStore(1e8), "files": RowStore(1e8, tmp_path)}
+    return {"whole": Memory(), "shared": FileStore(tmp_path, 1.0), **by_row}[request.param]
 
 
 def test_points_are_told_apart_by_their_values_and_not_by_their_order_in_memory(a_store, rng):
@@ -178,7 +181,7 @@ def test_there_is_no_key_where_not_all_is_known():
     assert features._key("fit", make(), np.ones((3, 8, 8))) is None  # no store is in use
 
 
-@pytest.mark.parametrize("a_store", ["whole", "files"], indirect=True)
+@pytest.mark.parametrize("a_store", ["whole", "shared", "files"], indirect=True)
 def test_the_warnings_of_a_result_are_given_every_time(a_store):
     made = list[int]()
 
@@ -192,16 +195,14 @@ def test_the_warnings_of_a_result_are_given_every_time(a_store):
         assert len(caught) == 1
         assert caught[0].filename == __file__
     assert made == [1]
-    with storing(a_store), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(RuntimeWarning, match="of little mass"):
-            features.cached("warned", make(), np.ones((3, 8, 8)), warned)
+    refused = pytest.raises(RuntimeWarning, match="of little mass")
+    with storing(a_store), warnings.catch_warnings(action="error"), refused:
+        features.cached("warned", make(), np.ones((3, 8, 8)), warned)
 
 
 def test_a_warning_that_a_filter_hides_is_kept_for_those_who_show_it(a_store):
     for action in ("ignore", "always"):
-        with storing(a_store), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter(action)
+        with storing(a_store), warnings.catch_warnings(record=True, action=action) as caught:
             features.cached("warned", make(), np.ones((3, 8, 8)), lambda: warnings.warn("of little mass", stacklevel=1))
         assert len(caught) == (action == "always")
 
@@ -216,8 +217,7 @@ def test_the_warnings_of_rows_are_given_every_time(a_store, rng):
         return points[:, 0]
 
     def texts(rows: slice) -> set[str]:
-        with storing(a_store), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with storing(a_store), warnings.catch_warnings(record=True, action="always") as caught:
             found = features._rows("warned", SimpleNamespace(transform=warned, route_=None), X[rows])
             np.testing.assert_array_equal(found, X[rows, 0])
         return {str(one.message) for one in caught}

@@ -20,7 +20,7 @@ import mlflow
 import numpy as np
 import pytest
 import sqlalchemy
-from command_line import given_away
+from command_line import given_away, is_owned, write_experiment
 from filelock import FileLock
 
 from orbit.core.errors import InputError
@@ -146,9 +146,9 @@ class TestMarkers:
     def test_only_one_of_two_processes_takes_a_run(self, out, tracker):
         marker = tracker.mark(new_folder(out))
         tracker.markers.release(marker)
-        assert not marker.is_owned
+        assert not is_owned(marker)
         assert tracker.markers.take(marker) == marker
-        assert marker.is_owned
+        assert is_owned(marker)
         with given_away(marker):
             assert tracker.markers.take(marker) is None
 
@@ -264,7 +264,7 @@ class TestRecovery:
         other = Tracker(out, None, "other one")
         other.markers.release(other.mark(new_folder(out)))
         assert recover(out, tracker) == (0, 1)
-        assert not other.markers.markers()[0].is_owned
+        assert not is_owned(other.markers.markers()[0])
         assert recover(out, other) == (1, 0)
 
 
@@ -315,7 +315,7 @@ def test_run_goes_on_when_the_database_breaks(out, tracker, log_messages):
     assert record.run_id is None
     assert "the run goes on" in "\n".join(log_messages)
     assert not tracker.upload(folder)
-    assert [marker.is_owned for marker in tracker.markers.markers()] == [False]
+    assert [is_owned(marker) for marker in tracker.markers.markers()] == [False]
 
 
 @pytest.mark.parametrize(
@@ -399,9 +399,7 @@ def test_eight_processes_write_one_database(out):
 def test_a_uri_with_a_password_is_refused_and_written_nowhere(run, tmp_path, monkeypatch, source, options):
     uri = "postgresql://ann:pa55@127.0.0.1:1/runs"
     monkeypatch.setenv("STORE", uri)
-    file = tmp_path / "conf" / "experiment" / "mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(f"# @package _global_\ntracking:\n  uri: {uri}\n", encoding="utf-8")
+    file = write_experiment(tmp_path / "conf", f"tracking:\n  uri: {uri}\n")
     given = {
         "argument": [f"tracking.uri={uri}"],
         "variable": ["tracking.uri=${oc.env:STORE}"],

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import mlflow
 import pytest
+from command_line import is_owned
 from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -130,7 +131,7 @@ class Tracking(RuleBasedStateMachine):
     def runs_that_are_not_complete_are_marked(self) -> None:
         markers = Pending(self.outputs).markers()
         assert {marker.folder.name for marker in markers} == self.alive.keys() | self.waiting
-        assert {marker.folder.name for marker in markers if marker.is_owned} == self.alive.keys()
+        assert {marker.folder.name for marker in markers if is_owned(marker)} == self.alive.keys()
 
     @invariant()
     def every_run_is_in_mlflow_once_with_its_metrics(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orbit.plots.axes import axes_or_new, bars_from_top, figure_of, plain, row_of_axes
+from orbit.plots.axes import bars_from_top, plain, row_of_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,6 @@ def compared(
     metric: str,
     published: dict[str, float] | None = None,
     median: bool = False,
-    ax: Axes | None = None,
 ) -> Figure:
     """A bar for each configuration: the mean of its runs, with a dot for each run and a diamond for a published value.
 
@@ -34,8 +33,6 @@ def compared(
         Name -> the published value, for some of the names.
     median : bool
         Draw medians, with whiskers from the smallest to the largest value instead of dots.
-    ax : Axes or None
-        Axes to draw into; None makes a new figure.
 
     Examples
     --------
@@ -44,7 +41,7 @@ def compared(
     ['0.955', '0.965']
     """
     published = published or {}
-    ax = axes_or_new(ax, 6, 0.42 * len(results) + 1.1)
+    figure, (ax,) = row_of_axes(1, 6, 0.42 * len(results) + 1.1)
     for i, values in enumerate(results.values()):
         centre = float(np.median(values) if median else np.mean(values))
         low, high = min(values), max(values)
@@ -65,7 +62,7 @@ def compared(
     ax.set_yticks(range(len(results)), map(plain, results))
     bars_from_top(ax, len(results))
     ax.set_xlabel(plain(metric))
-    return figure_of(ax)
+    return figure
 
 
 def _beside(ax: Axes, row: float, text: str, column: int, color: str = "k") -> None:

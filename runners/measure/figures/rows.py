@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import rankdata
 
-from orbit.plots.axes import axes_or_new, bars_from_top, cut, figure_of, plain, short
+from orbit.plots.axes import bars_from_top, cut, plain, row_of_axes, short
 from orbit.plots.predictions import worst_first
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def error_rows(
     task: str,
     names: Sequence[str] = ("target",),
     rows: Sequence[int] | np.ndarray | None = None,
-    ax: Axes | None = None,
 ) -> Figure | None:
     """The rows of a table with the worst predictions, with their columns; at most 15 rows and 8 columns.
 
@@ -44,8 +43,6 @@ def error_rows(
         Names of the k targets; of more than 4 the first are shown.
     rows : sequence of int or None
         Names of the rows; None is 0, 1 and so on.
-    ax : Axes or None
-        Axes to draw into; None makes a new figure.
 
     Returns
     -------
@@ -82,12 +79,12 @@ def error_rows(
     plain = ["white"] * (1 + len(targets))
     colours = [[*plain, *(to_rgba("C1", 0.75 * unusual[name][i] ** 4) for name in shown)] for i in worst]
     labels = ["row", *(f"{_cell(name)}\ntrue → predicted" for name in targets), *map(_cell, shown)]
-    ax = axes_or_new(ax, 1.0 + 1.5 * len(targets) + 1.0 * len(shown), 0.27 * len(worst) + 1.1)
+    figure, (ax,) = row_of_axes(1, 1.0 + 1.5 * len(targets) + 1.0 * len(shown), 0.27 * len(worst) + 1.1)
     _draw_table(ax, text, colours, labels)
     what = f"{len(worst)} of {len(order)} errors" if task == "classification" else f"{len(worst)} largest residuals"
     part = f"; {len(shown)} of {len(columns)} columns" if len(shown) < len(columns) else ""
     ax.set_title(f"{what}{part}; dark: unusual values", fontsize=9)
-    return figure_of(ax)
+    return figure
 
 
 def _draw_table(ax: Axes, text: list[list[str]], colours: Any, labels: list[str]) -> None:
@@ -121,7 +118,7 @@ def _cell(value: object, longest: int = _LONGEST_CELL) -> str:
     return cut(short(value) if isinstance(value, (float, np.floating)) else str(value), longest)
 
 
-def importance(names: Sequence[str], values: np.ndarray, metric: str, ax: Axes | None = None) -> Figure:
+def importance(names: Sequence[str], values: np.ndarray, metric: str) -> Figure:
     """The change of a metric when a column is permuted: mean and standard deviation, for the 20 largest.
 
     Parameters
@@ -132,8 +129,6 @@ def importance(names: Sequence[str], values: np.ndarray, metric: str, ax: Axes |
         As ``importances`` of scikit-learn's ``permutation_importance``.
     metric : str
         What changes, such as "decrease of accuracy".
-    ax : Axes or None
-        Axes to draw into; None makes a new figure.
 
     Examples
     --------
@@ -142,7 +137,7 @@ def importance(names: Sequence[str], values: np.ndarray, metric: str, ax: Axes |
     ['height', 'width']
     """
     order = np.argsort(-values.mean(1), kind="stable")[:_MAX_BARS]
-    ax = axes_or_new(ax, 5.6, 0.3 * len(order) + 1.1)
+    figure, (ax,) = row_of_axes(1, 5.6, 0.3 * len(order) + 1.1)
     ax.barh(range(len(order)), values[order].mean(1), xerr=values[order].std(1), color="C0", alpha=0.7, ecolor="k")
     ax.axvline(0, color="k", lw=0.8)
     ax.set_yticks(range(len(order)), [plain(_cell(names[i], _LONGEST_NAME)) for i in order])
@@ -151,4 +146,4 @@ def importance(names: Sequence[str], values: np.ndarray, metric: str, ax: Axes |
     if len(order) < len(names):
         ax.set_title(f"the largest {len(order)} of {len(names)} columns", fontsize=9)
     ax.grid(alpha=0.3, axis="x")
-    return figure_of(ax)
+    return figure
