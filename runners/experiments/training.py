@@ -1,71 +1,21 @@
-"""Checkpoints on disk, arrays of numbers and text that are never unpickled; and a training that writes one an epoch."""
+"""Records training in epochs: a metric value and a checkpoint after each epoch."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from orbit import plots
-from orbit.core.errors import InputError
-from orbit.core.files import replacing
-from orbit.core.fingerprint import digest
 from orbit.learners.streaming import FeatureStream
 from runners.config.plan import Plan
+from runners.experiments.checkpoint import checkpoint_path, damaged, read_checkpoint, write_checkpoint
 from runners.job.job import Job
-from runners.tracking.storage import writing
 
 log = logging.getLogger(__name__)
-
-# Raised whenever a checkpoint of before could not be resumed.
-_VERSION = 4
-
-_VERSION_KEY = "version"
-
-
-def checkpoint_path(plan: Plan, suffix: str) -> Path:
-    """The file for what is kept of a fit of ``plan`` in its outputs folder: the same for one model on the same data."""
-    name = "-".join(filter(None, [plan.model_hash, digest(plan.fingerprints())]))
-    return Path(plan.config["outputs"]) / "checkpoints" / f"{name}{suffix}"
-
-
-def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays of numbers or text with a version; a reader finds the old file or the new one."""
-    with writing(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            np.savez(file, allow_pickle=False, **arrays, **{_VERSION_KEY: np.array(_VERSION)})
-
-
-def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a checkpoint.
-
-    Raises
-    ------
-    InputError
-        If it is damaged, holds Python objects, or is of another version of the program.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}  # each has a checksum in the archive
-        version = int(arrays.pop(_VERSION_KEY))
-    except Exception as error:  # zipfile, zlib and NumPy raise errors of many kinds for damaged files
-        raise damaged(path, str(error) or type(error).__name__) from error
-    if version != _VERSION:
-        raise damaged(path, f"it has version {version}, this program reads version {_VERSION}")
-    return arrays
-
-
-def damaged(path: Path, reason: str) -> InputError:
-    """The error for a checkpoint that cannot be resumed."""
-    line = " ".join(reason.split())
-    return InputError(f"resume: the checkpoint {path.absolute()} is damaged ({line}); delete it, or set resume=false")
-
 
 _STREAM, _SECONDS = "stream", "seconds"
 

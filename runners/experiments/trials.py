@@ -14,9 +14,10 @@ import numpy as np
 from orbit.core.errors import InputError
 from orbit.data import Dataset
 from runners.config.plan import Plan
+from runners.experiments.checkpoint import checkpoint_path, damaged, read_checkpoint, write_checkpoint
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import fit_and_score
-from runners.experiments.training import Training, checkpoint_path, damaged, read_checkpoint, write_checkpoint
+from runners.experiments.training import Training
 from runners.job.job import Job, Stopwatch
 from runners.measure.metrics import derived
 

@@ -11,9 +11,9 @@ from scipy import stats
 
 from orbit import FeatureMap, InputError, Nystrom
 from orbit.core.progress import Progress
+from runners.experiments.checkpoint import read_checkpoint, write_checkpoint
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.result_table import ResultTable
-from runners.experiments.training import read_checkpoint, write_checkpoint
 from runners.job import stores
 from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker

@@ -14,7 +14,8 @@ from orbit import AdaGradClassifier, AdaGradRegressor, InputError, NetworkClassi
 from orbit.core import models
 from runners.config.files import check_files
 from runners.config.plan import plan
-from runners.experiments.training import Training, checkpoint_path, read_checkpoint, write_checkpoint
+from runners.experiments.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
+from runners.experiments.training import Training
 from runners.tracking import upload
 from runners.tracking.reading import MODEL_KEYS
 
