@@ -40,8 +40,8 @@ _RADII = (
     192, 192, 189, 190, 187, 187, 175, 170, 162, 151, 144, 141, 136, 136, 132, 145, 146, 148, 140, 150, 150,
     260, 221, 215, 206, 200, 196, 190, 187, 180, 169,
 )  # fmt: skip
-# What distances are divided by, for the mean over the two atoms: the radius in units of that of carbon, so that bonds of
-# one order have about the same numbers for all elements; 1 for hydrogen, which shares nothing with others. Elements
+# Distances are divided by the mean of these over the two atoms, so that bonds of one order have about the same numbers
+# for all elements: radii in units of that of carbon, and 1 for hydrogen, which shares nothing with others. Elements
 # beyond curium have its radius.
 _RELATIVE_RADII = np.pad(np.array(_RADII) / _RADII[5], (1, _MAX_CHARGE - len(_RADII)), mode="edge")
 _RELATIVE_RADII[:2] = 1
