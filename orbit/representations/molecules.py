@@ -32,6 +32,20 @@ SYMBOLS = (
 )  # fmt: skip
 _MAX_CHARGE = len(SYMBOLS)
 
+# Covalent radii of the elements up to curium in picometre (Cordero et al. 2008).
+_RADII = (
+    31, 28, 128, 96, 84, 76, 71, 66, 57, 58, 166, 141, 121, 111, 107, 105, 102, 106, 203, 176, 170, 160, 153,
+    139, 139, 132, 126, 124, 132, 122, 122, 120, 119, 120, 120, 116, 220, 195, 190, 175, 164, 154, 147, 146,
+    142, 139, 145, 144, 142, 139, 139, 138, 139, 140, 244, 215, 207, 204, 203, 201, 199, 198, 198, 196, 194,
+    192, 192, 189, 190, 187, 187, 175, 170, 162, 151, 144, 141, 136, 136, 132, 145, 146, 148, 140, 150, 150,
+    260, 221, 215, 206, 200, 196, 190, 187, 180, 169,
+)  # fmt: skip
+# Distances are divided by the mean of these over the two atoms, so that bonds of one order have about the same numbers
+# for all elements: radii in units of that of carbon, and 1 for hydrogen, which shares nothing with others. Elements
+# beyond curium have its radius.
+_RELATIVE_RADII = np.pad(np.array(_RADII) / _RADII[5], (1, _MAX_CHARGE - len(_RADII)), mode="edge")
+_RELATIVE_RADII[:2] = 1
+
 # Distances in angstrom that no two atoms of a molecule have: below these of hydrogen and of others, as of bonds in bohr
 # that are taken for angstrom the other way round, and of a hydrogen from its neighbour above the last one.
 _LEAST_OF_HYDROGEN, _LEAST_OF_OTHERS, _MOST_OF_HYDROGEN = 0.65, 0.95, 1.75
@@ -248,9 +262,13 @@ class ManyBody(_Molecules):
 
     Lengths are in angstrom, and f(r) = (1 + cos(pi r / cutoff)) / 2 up to the cutoff. A molecule has a term of weight w
 
-    - for each pair of atoms, w = f(r) / r^3, where r is the distance, with t = (1/r) / 0.042;
+    - for each pair of atoms, w = f(r) / r^3, where r is the distance, with t = (1/q) / 0.042;
     - for each central atom and each pair of others, at distances r and r' from it, u from each other and with an angle
-      a between them, w = f(r) f(r') / (r r' u), with t = (r + r', 2 |r - r'|, a) / (0.75, 0.42, 0.45).
+      a between them, w = f(r) f(r') / (r r' u), with t = (q + q', 2 |q - q'|, a) / (0.75, 0.42, 0.45).
+
+    q is the distance r divided by the mean relative radius of its two atoms: the covalent radius divided by that of
+    carbon, and 1 for hydrogen. A single bond has about the same q between any two heavy elements, and so has a double
+    bond.
 
     The columns are the number of the atoms of each element, and Nyström features: the inner product of these of two
     molecules is, up to their error, the sum of w w' e(Z, Z') exp(-|t - t'|^2 / 2) over all combinations of their pairs,
@@ -298,6 +316,7 @@ class ManyBody(_Molecules):
     three distances.
     Faber et al., "Alchemical and structural distribution based representation for universal quantum machine learning",
     2018, for a kernel of elements.
+    Cordero et al., "Covalent radii revisited", 2008.
 
     Examples
     --------
@@ -373,7 +392,8 @@ class ManyBody(_Molecules):
         i, j = i[pair], j[pair]
         r = distances[molecule, i, j]
         elements = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
-        return _by_kind(elements, molecule, 1 / r[:, None] / _PAIR_WIDTH, _falloff(r, self.cutoff) / r**3)
+        t = 1 / _relative(r, *elements)[:, None] / _PAIR_WIDTH
+        return _by_kind(elements, molecule, t, _falloff(r, self.cutoff) / r**3)
 
     def _triples(
         self, charges: np.ndarray, distances: np.ndarray, i: np.ndarray, j: np.ndarray
@@ -384,10 +404,11 @@ class ManyBody(_Molecules):
         r, s, u = distances[molecule, centre, i], distances[molecule, centre, j], distances[molecule, i, j]
         # a matrix without positions in space may exceed one
         angle = np.arccos(np.clip((r**2 + s**2 - u**2) / (2 * r * s), -1, 1))
-        t = np.stack([r + s, 2 * abs(r - s), angle], axis=1) / _TRIPLE_WIDTHS
         weights = _falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s * u)
-        others = np.sort([charges[molecule, i], charges[molecule, j]], axis=0)
-        return _by_kind(np.stack([charges[molecule, centre], *others]), molecule, t, weights)
+        central, first, second = charges[molecule, centre], charges[molecule, i], charges[molecule, j]
+        r, s = _relative(r, central, first), _relative(s, central, second)
+        t = np.stack([r + s, 2 * abs(r - s), angle], axis=1) / _TRIPLE_WIDTHS
+        return _by_kind(np.stack([central, *np.sort([first, second], axis=0)]), molecule, t, weights)
 
 
 @dataclass(frozen=True)
@@ -444,6 +465,11 @@ def _element_kernel(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
     """The kernel of the elements of pairs or triples of one kind, from their codes."""
     a, b = (np.stack(np.unravel_index(codes, (_MAX_CHARGE + 1,) * size), -1) for codes in (a, b))
     return np.where(a[:, None] == b, 1.0, _SIMILARITY).prod(-1)
+
+
+def _relative(r: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Distances between atoms of these charges, as between atoms with the radius of carbon."""
+    return 2 * r / (_RELATIVE_RADII[first] + _RELATIVE_RADII[second])
 
 
 def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:
