@@ -60,7 +60,7 @@ def grid_of_axes(n: int, most: int, width: float, height: float, more: float = 0
     figure = new_figure(width * n_columns, height * n_rows + more)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for ax in axes[n:]:
-        ax.set_axis_off()
+        ax.remove()
     return figure, list(axes[:n])
 
 

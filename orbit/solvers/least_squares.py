@@ -134,15 +134,18 @@ class LeastSquares(ABC):
 
     def _inverse_form(self, in_basis: Any) -> Callable[[float], np.ndarray]:
         """c^T (A + lambda I)^-1 c of columns in the basis as a function of lambda: at once for all of the path."""
-        found, form = dict[float, np.ndarray](), self.factorisation.inverse_form
+        found = dict[float, np.ndarray]()
 
         def compute(regularization: float) -> None:
             with contextlib.suppress(np.linalg.LinAlgError):  # which is raised again for the value that is asked for
-                found[regularization] = form(in_basis, regularization)
+                found[regularization] = self._form(in_basis, regularization)
 
         # Cholesky keeps one factor at a time, and is used for a single value only
         in_threads(compute, [float(value) for value in self.path])
-        return lambda value: found[value] if value in found else form(in_basis, value)
+        return lambda value: found[value] if value in found else self._form(in_basis, value)
+
+    def _form(self, in_basis: Any, regularization: float) -> np.ndarray:
+        return self.factorisation.inverse_form(in_basis, regularization)
 
     @abstractmethod
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
