@@ -200,7 +200,8 @@ def test_predicted_against_true_of_many_targets_is_a_grid_of_the_first(rng):
     figure = plots.predicted_against_true(y, y)
     assert [ax.get_title() for ax in figure.axes] == [str(k) for k in range(12)]
     assert figure.get_suptitle() == "the first 12 of 13 targets"
-    assert len(plots.predicted_against_true(y[:, :5], y[:, :5]).axes) == 5, "two rows, the last not full"
+    axes = plots.predicted_against_true(y[:, :5], y[:, :5]).axes
+    assert (len(axes), axes[0].get_gridspec().get_geometry()) == (5, (2, 4)), "two rows, the last not full"
 
 
 def test_reliability(draw):
