@@ -311,6 +311,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             return X
         affordable = min(_ENCODER_POINTS // len(X), _ENCODER_NUMBERS // X.size)
         copies = max(1, min(affordable, self.orbit_.group_.order or _ENCODER_COPIES, _ENCODER_COPIES))
+        copies = 1 if self.encoder_.is_fitted else copies
         seeds = [seed, *spawn(seed, copies - 1)]
         points = np.concatenate([random_orbit_points(self.orbit_, X, _ENCODER_POINTS, each) for each in seeds])
         self.encoder_.fit(points, seed)

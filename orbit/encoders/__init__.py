@@ -2,6 +2,7 @@
 
 from orbit.encoders.base import Encoder as Encoder, NoEncoder as NoEncoder
 from orbit.encoders.by_size import BySize as BySize
+from orbit.encoders.fitted import FittedEncoder as FittedEncoder
 from orbit.encoders.gradients import Gradients as Gradients
 from orbit.encoders.layer import Layer as Layer
 from orbit.encoders.normalization import (

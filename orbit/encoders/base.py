@@ -34,6 +34,8 @@ class Encoder(Component):
     median_for_classes : bool
         Whether ``kernel.lengthscale=auto`` is the median distance of the vectors if targets are class labels. For
         features that are pooled or normalised no multiple of it classified better (docs/results/discover.md).
+    is_fitted : bool
+        Whether :meth:`fit` changes nothing, so that any sample will do.
     shape_in_ : tuple of int
         Shape of a point.
     n_outputs_ : int
@@ -43,6 +45,7 @@ class Encoder(Component):
     is_identity: ClassVar[bool] = False
     complexity: int = 0
     median_for_classes: ClassVar[bool] = True
+    is_fitted: ClassVar[bool] = False
 
     shape_in_: tuple[int, ...]
     n_outputs_: int

@@ -24,7 +24,12 @@ class LayerRun:
 
     def __init__(self, layer: Layer, like: Tensor, points: int) -> None:
         self.layer, self.points = layer, points
-        templates, tile = torch.as_tensor(layer.templates_).to(like), layer.tile(like.device)
+        templates, tile = torch.as_tensor(layer.templates_), layer.tile(like.device)
+        self.has_sums = _has_sums(layer, like.dtype)
+        if self.has_sums and layer.normalization_ is not None:  # templates without means remove those of patches
+            means = templates[..., : layer.d_].mean(-1, keepdim=True)
+            templates = torch.cat([templates[..., : layer.d_] - means, templates[..., layer.d_ :]], -1)
+        templates = templates.to(like)
         self.order, self.m, self.k = templates.shape
         blocks = [slice(start, min(start + tile.templates, self.m)) for start in range(0, self.m, tile.templates)]
         self.blocks = [(block, templates[:, block].flatten(0, 1).contiguous()) for block in blocks]
@@ -48,15 +53,17 @@ class LayerRun:
         """Maps (channels, *sides, n) to maps of features, overwritten by the next call."""
         layer, positions, n = self.layer, self.layer.positions_, maps.shape[-1]
         maps = positions.padded(maps[layer.part_])
+        norms = factors = None
+        if self.has_sums:
+            maps, norms, factors = self._of_sums(maps)
         patches = positions.patches(maps)
-        norms = positions.sums(maps.square()).sqrt_() if layer.normalization_ is None else None
         windows, statistics = layer.shape_out_[1:], several(layer.statistics)
         shape = (len(statistics), layer.features_.columns, self.m, *windows, n)
         pooled = self._pooled[: math.prod(shape)].view(shape)
         self.pool.start(pooled)
         for rows in self.strips:
             view = patches.narrow(len(windows) + 1, rows.start, rows.stop - rows.start)
-            strip, norms_ = self._strip(view, None if norms is None else norms[rows])
+            strip, norms_ = self._strip(view, *(None if each is None else each[rows] for each in (norms, factors)))
             for block, templates in self.blocks:
                 values = self._values_of(templates, strip, norms_).unflatten(-1, view.shape[len(windows) + 1 :])
                 for column, part in enumerate(values):
@@ -68,11 +75,34 @@ class LayerRun:
         found = [self._linear(self.linear, each) if statistic == "mean" else each for each, statistic in pairs]
         return torch.cat(found) if len(found) > 1 else found[0]
 
-    def _strip(self, view: Tensor, norms: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Unit patches as columns, shape (d, count) or (d + 1, count), and their norms."""
-        patches = self._patches[: self.k * view[0].numel() // self.layer.size ** len(self.layer.windows_)]
-        patches = patches.view(self.k, -1)
-        return patches, self._unit_patches(view, norms, patches)
+    def _of_sums(self, maps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Maps up to an offset of each point, the norms of their normalised patches, and the factors of directions."""
+        layer, sums_of = self.layer, self.layer.positions_.sums
+        if layer.normalization_ is None:
+            norms = sums_of(maps.square()).sqrt_()
+            return maps, norms, reciprocal(norms, layer.floor_)
+        offset = maps.flatten(0, -2).mean(0)
+        maps = maps - offset
+        wide = maps.double()  # float32 sums of squares would lose the contrast of bright patches
+        sums, squares = sums_of(wide), sums_of(wide.square_())
+        norms, scale = layer.normalization_.of_sums(sums, squares, layer.d_, offset)
+        return maps, norms, scale.mul_(reciprocal(norms, layer.floor_))
+
+    def _strip(self, view: Tensor, norms: Tensor | None, factors: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Directions of patches as columns, shape (d, count) or (d + 1, count), and the norms, shape (count,).
+
+        With ``factors`` the directions have a mean, which templates do not have.
+        """
+        strip = self._patches[: self.k * view[0].numel() // self.layer.size ** len(self.layer.windows_)]
+        strip = strip.view(self.k, -1)
+        patches = strip[: self.layer.d_]
+        if norms is not None and factors is not None:
+            torch.mul(view, factors, out=patches.view(view.shape))
+            return strip, norms.flatten()
+        patches.view(view.shape).copy_(view)
+        norms = self.layer.normalize(patches)
+        patches.mul_(reciprocal(norms, self.layer.floor_))
+        return strip, norms
 
     def _values_of(self, templates: Tensor, patches: Tensor, norms: Tensor) -> Tensor:
         """Similarities, shape (columns, m, count)."""
@@ -86,14 +116,8 @@ class LayerRun:
         torch.mm(matrix, maps.flatten(1), out=out.flatten(1))
         return out
 
-    def _unit_patches(self, view: Tensor, norms: Tensor | None, out: Tensor) -> Tensor:
-        """Write the directions of the patches to the first rows of ``out``; returns the norms, shape (count,)."""
-        layer = self.layer
-        patches = out[: layer.d_]
-        if norms is None:
-            patches.view(view.shape).copy_(view)
-            norms = layer.normalize(patches)
-            patches.mul_(reciprocal(norms, layer.floor_))
-            return norms
-        torch.mul(view, reciprocal(norms, layer.floor_), out=patches.view(view.shape))
-        return norms.flatten()
+
+def _has_sums(layer: Layer, dtype: torch.dtype) -> bool:
+    """Whether norms of patches are those of sums over maps, which take a pass over a map instead of over patches."""
+    normalization = layer.normalization_
+    return normalization is None or (dtype == torch.float32 and normalization.needs_sums_only)

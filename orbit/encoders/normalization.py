@@ -47,12 +47,36 @@ class MeanRemoval(Component):
         if self.means_ > 1:
             channels.mul_(~constant[:, None])
             variances.masked_fill_(constant, 0.0)
-        deviations = variances.mean(0).sqrt_()
-        scale = self._scale(deviations).masked_fill_(constant.all(0), 0.0)
-        patches.mul_(scale)
         # squares of all entries are not summed again: their sums are those of the variances
-        norms = deviations.mul_(len(patches) ** 0.5).mul_(scale)
+        norms, scale = self._of_moments(variances.mean(0), constant.all(0), len(patches))
+        patches.mul_(scale)
         return norms, means.square().mean(0).sqrt_().mul_(scale)
+
+    @property
+    def needs_sums_only(self) -> bool:
+        """Whether norms and factors of centred patches follow from the sums of their entries and of the squares."""
+        return self.means_ == 1
+
+    def of_sums(self, sums: Tensor, squares: Tensor, d: int, offset: Tensor) -> tuple[Tensor, Tensor]:
+        """Norms of normalised patches, and the factors of their centred entries, of the shape of ``sums``.
+
+        Parameters
+        ----------
+        sums, squares : float64 tensors
+            Of the d entries of each patch, less ``offset``.
+        d : int
+        offset : tensor of the precision of the entries
+        """
+        means = sums / d
+        variances = (squares / d).sub_(means.square()).clamp_(min=0).to(offset)
+        means = means.to(offset).add_(offset)
+        return self._of_moments(variances, is_constant(variances.sqrt(), means, means.dtype), d)
+
+    def _of_moments(self, variances: Tensor, constant: Tensor, d: int) -> tuple[Tensor, Tensor]:
+        """Norms and factors of centred patches of d entries; those of constant patches are zero."""
+        deviations = variances.sqrt_()
+        scale = self._scale(deviations).masked_fill_(constant, 0.0)
+        return deviations.mul_(d**0.5).mul_(scale), scale
 
     def _scale(self, deviations: Tensor) -> Tensor:
         """Factors of centred patches of these standard deviations."""
@@ -112,6 +136,10 @@ class Whitening(ContrastNormalization):
         values, basis = eigh((vectors - self.mean_).T @ (vectors - self.mean_) / len(vectors))
         self.matrix_ = (basis / np.sqrt(np.maximum(values, 0) + self.epsilon)) @ basis.T
         return self
+
+    @property
+    def needs_sums_only(self) -> bool:
+        return False
 
     def apply(self, patches: Tensor) -> Tensor:
         """As of :class:`MeanRemoval`; patches that are the mean but for rounding become zero."""

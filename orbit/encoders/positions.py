@@ -70,16 +70,25 @@ class Positions:
         """Sums over the entries and channels of each patch of padded maps, shape (*counts, n), one axis at a time."""
         sums = maps.sum(0) if len(maps) > 1 else maps[0]
         for axis, count in enumerate(self.counts):
-            rows = (count - 1) * self.stride + 1
+            sums = self._of_runs(sums, axis)
             every = [slice(None)] * axis
-            first, *others = (
-                sums[(*every, slice(i * self.dilation, i * self.dilation + rows, self.stride))]
-                for i in range(self.size)
-            )
-            sums = first.clone()
-            for other in others:
-                sums.add_(other)
+            sums = sums[(*every, slice(0, (count - 1) * self.stride + 1, self.stride))]
         return sums
+
+    def _of_runs(self, entries: Tensor, axis: int) -> Tensor:
+        """Sums of ``size`` entries from each on, ``dilation`` apart: those of twice as many are two of those before."""
+        total, done, doubled, count = None, 0, entries, 1
+        while count <= self.size:
+            if self.size & count:
+                rest = doubled.narrow(axis, done * self.dilation, doubled.shape[axis] - done * self.dilation)
+                total = rest if total is None else _added(total, rest, axis)
+                done += count
+            if 2 * count <= self.size:
+                shift = count * self.dilation
+                doubled = _added(doubled, doubled.narrow(axis, shift, doubled.shape[axis] - shift), axis)
+            count *= 2
+        assert total is not None
+        return total
 
     def take(self, maps: Tensor, chosen: np.ndarray) -> Tensor:
         """Patches of maps by their numbers among all, shape (channels * size ** axes, len(chosen))."""
@@ -90,6 +99,12 @@ class Positions:
     def total(self, n: int) -> int:
         """Number of patches of ``n`` maps."""
         return n * math.prod(self.counts)
+
+
+def _added(one: Tensor, other: Tensor, axis: int) -> Tensor:
+    """The sum of the entries along an axis that both have."""
+    length = min(one.shape[axis], other.shape[axis])
+    return one.narrow(axis, 0, length) + other.narrow(axis, 0, length)
 
 
 def _tensor(index: np.ndarray, like: Tensor) -> Tensor:

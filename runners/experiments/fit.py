@@ -82,7 +82,7 @@ class Fit(Runner):
         found.append(advice.warning_about_intervals(job.plan, fitted.metrics, len(data.X_test)))
         if self.check_group:
             with job.stage("check_group"):
-                found.append(warning_about_group(job.plan, data))
+                found.append(warning_about_group(job.plan, data, fitted.model["features"].encoder_))
         for warning in filter(None, found):
             job.row("warning", warning)
         _tabulate(job, data, fitted, described(beside, data))

@@ -162,9 +162,12 @@ def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarr
             warn_at_end(*of_path, float(value), key, "selection.grid")
 
 
-def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
-    """Predictions for the validation part of plans that differ only in the learner."""
-    model, engine = pipeline(plans[0], part.task), plans[0].engine()
+def predictions(plans: Sequence[Plan], part: Dataset, model: Pipeline | None = None) -> list[np.ndarray]:
+    """Predictions for the validation part of plans that differ only in the learner.
+
+    ``model`` is the unfitted pipeline of the first, if another than ``pipeline`` makes.
+    """
+    model, engine = model or pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)
     fit(model["features"], X, **targets(part))
     psi = transform(model["features"], X)

@@ -8,7 +8,9 @@ import numpy as np
 
 from orbit.core.random import hold_out
 from orbit.data import Dataset
+from orbit.encoders import Encoder, FittedEncoder
 from runners.config.plan import Plan
+from runners.experiments.pipeline import pipeline
 from runners.experiments.selection import predictions
 from runners.measure.metrics import evaluate, paired_test
 
@@ -39,11 +41,12 @@ def without_group(plan: Plan) -> Plan:
     return plan.variant(changes)
 
 
-def warning_about_group(plan: Plan, data: Dataset) -> str | None:
+def warning_about_group(plan: Plan, data: Dataset, encoder: Encoder) -> str | None:
     """A line if validation accuracy is lower with the group than without; None otherwise, and where it is not checked.
 
     Ridge on 256 Nyström features is fitted with and without the group to at most 500 training points and compared on
-    as many others, by McNemar's test. Checked are classifications in memory whose points do not belong together.
+    as many others, by McNemar's test. Both take the fitted ``encoder`` of the run, which knows no labels, because
+    fitting one takes longer than the rest. Checked are classifications in memory whose points do not belong together.
     """
     if not _is_checked(plan, data):
         return None
@@ -55,8 +58,7 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     fit, validation = hold_out(size, 0.5, labels, seed)
     part = data.split(points[fit], points[validation])
     with warnings.catch_warnings(action="ignore"):  # they would be about the model of the check, not the user's
-        (ours,) = predictions([cheap], part)
-        (plain,) = predictions([without_group(cheap)], part)
+        ours, plain = (_predictions(each, part, encoder) for each in (cheap, without_group(cheap)))
     found, base = (evaluate(data.task, part.y_test, each)["accuracy"] for each in (ours, plain))
     if found >= base or paired_test(data.task, part.y_test, ours, plain)["p_mcnemar"] > _SIGNIFICANT:
         return None
@@ -65,6 +67,14 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
         f"group=identity ({len(fit)} training and {len(validation)} validation points); limit its moves, "
         "e.g. group=small_moves, and see runner=compare"
     )
+
+
+def _predictions(plan: Plan, part: Dataset, encoder: Encoder) -> np.ndarray:
+    model = pipeline(plan, part.task)
+    if not encoder.is_identity:
+        model["features"].set_params(encoder=FittedEncoder(encoder))
+    (predicted,) = predictions([plan], part, model)
+    return predicted
 
 
 def _is_checked(plan: Plan, data: Dataset) -> bool:

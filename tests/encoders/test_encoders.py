@@ -14,6 +14,7 @@ from orbit import Exact, Gaussian, InputError, NoisySort, Permutation, RandomFou
 from orbit.core.grid import grid_axes
 from orbit.encoders import (
     BySize,
+    FittedEncoder,
     Gradients,
     GridPooling,
     Layer,
@@ -389,6 +390,15 @@ def test_few_points_are_moved_several_times_for_the_encoder(rng, group, rank):
     encoder = Patches([Layer(size=3, n_components=8)], reduce=30)
     features = RandomFourier(Gaussian(), orbit.Orbit(group, size=4), encoder=encoder, random_state=0)
     assert features.fit(rng.random((5, 8, 8))).encoder_.n_outputs_ == rank
+
+
+def test_a_fitted_encoder_is_taken_as_it_is(rng):
+    X = rng.random((30, 8, 8))
+    orb = orbit.Orbit(Rotation(), size=4)
+    first = RandomFourier(Gaussian(0.5), orb, encoder=Patches([Layer(size=3, n_components=8)]), random_state=0).fit(X)
+    taken = RandomFourier(Gaussian(0.5), orb, encoder=FittedEncoder(first.encoder_), random_state=0).fit(X[:5])
+    assert taken.encoder_.encoder is first.encoder_
+    np.testing.assert_array_equal(taken.transform(X), first.transform(X))
 
 
 def test_large_points_are_moved_as_often_as_memory_allows(rng, monkeypatch):

@@ -9,6 +9,7 @@ import torch
 
 import orbit
 from orbit import Gaussian, Layer, Matern, NoPooling, Patches, Polynomial, RationalQuadratic
+from orbit.encoders.positions import Positions
 from orbit.kernels.landmarks import KMeans, Leverage, RPCholesky, Uniform
 from orbit.testing import EncoderContract
 from orbit.testing.samples import smooth_images
@@ -502,3 +503,39 @@ def test_equal_patches_are_zero_not_rounding_errors(rng, contrast, normalization
 def test_directions_of_black_images_are_finite():
     encoder = patches_of(size=3, n_components=4, reduce=3, reduce_whitening=0.5).fit(np.zeros((6, 8, 8)), 0)
     np.testing.assert_array_equal(encoded(encoder, np.zeros((2, 8, 8))), 0.0)
+
+
+@pytest.mark.parametrize("shape", [(14, 13), (14, 13, 3), (40,), (9, 8, 7)], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalization": "contrast"},
+        {"normalization": "mean", "stride": 2, "padding": "zero", "kernel": "arccos1"},
+        {"normalization": "contrast", "kernel": "rectified", "approx": "rf", "dilation": 2, "statistics": "share"},
+        {"normalization": "norm"},
+    ],
+    ids=str,
+)
+def test_float32_norms_from_sums_over_maps_are_those_of_patches(shape, options, rng):
+    """In float64 each patch is centred by itself; in float32 norms follow from sums over maps."""
+    X = rng.random((30, *shape))
+    X[:, :6] = 0.25  # patches without contrast
+    encoder = patches_of(size=3, n_components=8, channel_means=False, unit_norm=False, **options).fit(X, 0)
+    expected = encoded(encoder, X)
+    np.testing.assert_allclose(encoded(encoder, X.astype(np.float32)), expected, atol=3e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("offset", [1.0, 30.0])
+def test_bright_images_of_little_contrast_lose_none_in_float32(offset, rng):
+    X = np.float32(offset + smooth_images(rng, 20, 12, 12))
+    encoder = patches_of(normalization="contrast", n_components=8).fit(X, 0)
+    np.testing.assert_allclose(encoded(encoder, X), encoded(encoder, X.astype(np.float64)), atol=2e-5)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("size", range(1, 8))
+def test_sums_of_patches_are_those_of_their_entries(size, dilation, stride, rng):
+    positions = Positions((15, 18), size, stride, dilation, ("none", "none"))
+    maps = torch.from_numpy(rng.standard_normal((2, 15, 18, 3)))
+    torch.testing.assert_close(positions.sums(maps), positions.patches(maps).sum((0, 1, 2)))
