@@ -111,8 +111,14 @@ def load_plugins(group: str = COMPONENTS) -> None:
 
 def plugins(*groups: str) -> list[metadata.EntryPoint]:
     """The entry points by which other packages add components: those of some groups, or of both."""
-    found = [entry for group in groups or (COMPONENTS, RUNNERS) for entry in metadata.entry_points(group=group)]
+    found = [entry for group in groups or (COMPONENTS, RUNNERS) for entry in _entry_points(group)]
     return [entry for entry in found if entry.module != "benchmarks.components" or _BENCHMARKS.is_dir()]
+
+
+@functools.cache
+def _entry_points(group: str) -> metadata.EntryPoints:
+    """Those of all installed packages, whose files are read once: that takes longer than the work on a small batch."""
+    return metadata.entry_points(group=group)
 
 
 def available(kind: str | None = None) -> list[str]:

@@ -1,11 +1,11 @@
 """Fixtures of all tests: seeded generators, and the command line in this process."""
 
 import contextlib
-import functools
 import gc
 import importlib
 import inspect
 import logging
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +39,14 @@ def _own_data_folder(tmp_path_factory) -> Iterator[None]:
     """The key that signs models is not that of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_need_not_survive_a_power_cut() -> Iterator[None]:
+    """Tests wait for no disk; test_faults.py checks when files are made to be on it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda number: None)
         yield
 
 
@@ -106,27 +114,30 @@ def log_messages():
         yield records.messages
 
 
-@functools.lru_cache(maxsize=1)
-def _store_schemas(store, classes: frozenset[type], *folders: Path) -> None:
-    """Fill Hydra's store, which persists between runs, only if it was last filled for other components."""
-    store(*folders)
+# For what Hydra's store, which persists between runs, was last filled: components, and files that replace theirs.
+_in_store: list[set] = []
 
 
 @pytest.fixture
 def run_with_figures(monkeypatch, tmp_path, capsys, new_database):
     """The command line in this process, as a Program."""
     # here, so that tests of the library alone do not import Hydra and MLflow
+    import composition  # noqa: F401  compositions of equal choices share work
     from hydra.core.hydra_config import HydraConfig
 
     import runners.app.cli
     import runners.components
+    from runners.config.schema import KINDS
 
     monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # a run sets it, and the names of runs depend on it
     register_schemas = runners.app.cli.register_schemas
 
     def register_once(*folders: Path) -> None:
-        classes = frozenset(orbit.get(kind, name) for kind in orbit.available() for name in orbit.available(kind))
-        _store_schemas(register_schemas, classes, *folders)
+        classes = {orbit.get(kind, name) for kind in orbit.available() for name in orbit.available(kind)}
+        files = {(kind, path.stem) for folder in folders for kind in KINDS for path in (folder / kind).glob("*.yaml")}
+        if _in_store != [classes, files]:
+            register_schemas(*folders)
+            _in_store[:] = classes, files
 
     monkeypatch.setattr(runners.app.cli, "register_schemas", register_once)
     monkeypatch.setattr("runners.tracking.mlflow._create_database", new_database)
@@ -168,6 +179,11 @@ def _no_data_are_kept() -> Iterator[None]:
     plan._last.clear()
 
 
+def _look_for_packages_again() -> None:
+    registry._entry_points.cache_clear()
+    registry.load_plugins.cache_clear()
+
+
 @pytest.fixture
 def own_registry(monkeypatch) -> Iterator[None]:
     """Components that the test registers are forgotten after it."""
@@ -196,14 +212,14 @@ def install(monkeypatch, tmp_path) -> Iterator[Callable[..., Path]]:
     def write(name: str, files: Mapping[str, str], module: str | None = None) -> Path:
         write_package(site, name, files, module)
         importlib.invalidate_caches()
-        registry.load_plugins.cache_clear()
+        _look_for_packages_again()
         return site / name
 
     yield write
     for kind, name in remove_components_of(site):
         for group in (kind, f"schema/{kind}"):
             remove_from_store(group, name)
-    registry.load_plugins.cache_clear()
+    _look_for_packages_again()
 
 
 @pytest.fixture(scope="session")

@@ -50,9 +50,11 @@ def remove_components_of(site: Path) -> list[tuple[str, str]]:
 def remove_from_store(group: str, name: str) -> None:
     """Remove a configuration from Hydra's store, if there is one."""
     if "hydra" in sys.modules:
+        import composition
         from hydra.core.config_store import ConfigStore
 
         folder = ConfigStore.instance().repo
         for part in group.split("/"):
             folder = folder.get(part, {})
         folder.pop(f"{name}.yaml", None)
+        composition.forget()

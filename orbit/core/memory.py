@@ -7,6 +7,9 @@ import psutil
 
 from orbit.core.errors import InputError
 
+#: Bytes for which what is left is not looked up, in several files of the kernel: a process that runs has them.
+LITTLE = 2**24
+
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -30,7 +33,7 @@ def check_fits(name: str, what: str, nbytes: float) -> None:
         ...
     orbit.core.errors.InputError: size: elements take at least 931,323 GiB of memory, this process can have ...
     """
-    if nbytes > (limit := process_bytes()):
+    if nbytes > LITTLE and nbytes > (limit := process_bytes()):
         raise InputError(
             f"{name}: {what} take at least {size_text(nbytes)} of memory, this process can have {size_text(limit)}"
         )

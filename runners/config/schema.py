@@ -306,10 +306,11 @@ def register_schemas(*config_dirs: Path) -> None:
         store.store(group="schema", name=section, node=_section(section))
     for kind in KINDS:
         for name in names(kind):
-            node = _component(kind, name)
-            store.store(group=f"schema/{kind}", name=name, node=node)
+            store.store(group=f"schema/{kind}", name=name, node=_component(kind, name))
             if not any((folder / kind / f"{name}.yaml").is_file() for folder in config_dirs):
-                store.store(group=kind, name=name, node=node)
+                file = f"{name}.yaml"  # the same node under both names, because making one takes a millisecond
+                node = store.repo["schema"][kind][file]
+                store.repo.setdefault(kind, {})[file] = dataclasses.replace(node, group=kind)
     for kind in KEYS_OF_AUTO:
         store.store(group=f"schema/{kind}", name="auto", node=_component(kind, "auto"))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orbit.core.errors import InputError
-from orbit.core.memory import process_bytes, size_text
+from orbit.core.memory import LITTLE, process_bytes, size_text
 from orbit.data import Dataset
 from orbit.learners.protocols import Streams
 from orbit.learners.streaming import takes_passes
@@ -50,8 +50,8 @@ def check_fit(plan: Plan, data: Dataset, numbers: int = 1, columns: int = 0) -> 
 
 def refusal(stage: list[Part]) -> str | None:
     """Why a fit with such a stage is refused; None if it fits into what this process can have."""
-    limit, needed = process_bytes(), sum(part.nbytes for part in stage)
-    if needed <= limit:
+    needed = sum(part.nbytes for part in stage)
+    if needed <= LITTLE or needed <= (limit := process_bytes()):
         return None
     largest = max(stage, key=lambda part: part.nbytes)
     listed = ", ".join(f"{part.what}: {size_text(part.nbytes)}" for part in stage if part.nbytes > needed / 1000)
