@@ -4,6 +4,7 @@ import copy
 import functools
 from pathlib import Path
 
+import composition
 import mlflow
 from filelock import AcquireReturnProxy, FileLock
 from hydra import compose, initialize_config_dir
@@ -39,13 +40,14 @@ register_schemas(*CONF_DIRS)
 
 def composed(*overrides: str):
     """The resolved configuration of a command line."""
-    return copy.deepcopy(_composed(overrides))
-
-
-@functools.cache
-def _composed(overrides: tuple[str, ...]):
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("config", overrides=list(overrides))
+
+
+def by_hydra_alone(*overrides: str):
+    """``composed`` without :mod:`composition`."""
+    with composition.forgotten():
+        return composed(*overrides)
 
 
 _default = functools.cache(composed)
@@ -72,14 +74,14 @@ def quickly_composed(*overrides: str):
 
 def fitted(*overrides: str) -> Fitted:
     """What the command line would fit, without a run."""
-    made = plan(composed(*overrides))
+    made = plan(quickly_composed(*overrides))
     return fit_and_score(made, made.load(), Stopwatch())
 
 
 def new_job(folder: Path, *overrides: str) -> Job:
     """The job of a command line, in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    return Job(plan(composed(*overrides, f"outputs={folder}")), RunFolder(folder), Record("test"))
+    return Job(plan(quickly_composed(*overrides, f"outputs={folder}")), RunFolder(folder), Record("test"))
 
 
 def ran(folder: Path, *overrides: str) -> Job:

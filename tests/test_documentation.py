@@ -249,7 +249,8 @@ def test_a_notebook_runs(path, monkeypatch, tmp_path):
     monkeypatch.setenv("MPLBACKEND", "agg")
     names: dict = {"__name__": "notebook"}
     for code in cells:
-        exec(compile(re.sub("^%.*$", "", code, flags=re.MULTILINE), str(path), "exec"), names)
+        small = re.sub(r"\b(n_train|n_test|n_components)=\d{3,}", r"\1=99", code)  # whether it runs, not its figures
+        exec(compile(re.sub("^%.*$", "", small, flags=re.MULTILINE), str(path), "exec"), names)
 
 
 def test_notebooks_are_stored_as_executed():

@@ -149,7 +149,7 @@ def test_the_automatic_choice():
 def signs_and_hadamard(blocks):
     """diag(lengths) H D1 H D2 H D3, by scipy's Hadamard matrix."""
     H = hadamard(blocks.block) / np.sqrt(blocks.block)
-    rows = [H @ np.diag(third) @ H @ np.diag(second) @ H @ np.diag(first) for first, second, third in blocks.signs]
+    rows = [H * third @ (H * second) @ (H * first) for first, second, third in blocks.signs]
     return blocks.lengths[:, None] * np.concatenate(rows)[: len(blocks), : blocks.n_features]
 
 

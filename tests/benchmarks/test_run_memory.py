@@ -3,7 +3,7 @@
 import numpy as np
 import psutil
 import pytest
-from command_line import composed
+from command_line import quickly_composed
 
 from benchmarks.memory import Waves, measure
 from runners.config.plan import plan
@@ -33,7 +33,7 @@ def test_the_peak_includes_memory_in_use():
 @pytest.mark.parametrize("points", [60, "data"])
 def test_a_case(points):
     settings = ("runner=memory", "approx=rf", "approx.n_components=16", "dataset=digits", "engine.progress=false")
-    found = measure(plan(composed(*settings, "dataset.n_train=200", "dataset.n_test=100")), points)
+    found = measure(plan(quickly_composed(*settings, "dataset.n_train=200", "dataset.n_test=100")), points)
     assert (found["points"], found["columns"]) == (60 if points == 60 else 300, 32)
     assert found["accuracy"] > 0.3
     assert found["s"] > 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import composed
+from command_line import quickly_composed
 from samples import noisy_digits, npy_files, npy_shards, parquet_shards
 
 from orbit.core import distributed
@@ -186,7 +186,7 @@ def test_a_process_that_dies_ends_the_job_with_an_error(port):
 def test_settings_that_several_processes_cannot_run_are_rejected(monkeypatch, setting, expected):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match=expected):
-        plan(composed(*SETTINGS, setting))
+        plan(quickly_composed(*SETTINGS, setting))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_process_reads_only_its_share_and_the_sample(tmp_path, rng, monkeypatc
     X, y = noisy_digits(rng, 800)
     files = npy_files(tmp_path, X, y)
     settings = (*files, f"approx={approx}", "approx.n_components=20", "engine.stream=true", "engine.progress=false")
-    made = plan(composed(*settings))
+    made = plan(quickly_composed(*settings))
     train = made.load().X_train
     sample = made.sample(len(train))
     assert len(sample) == 100

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed
+from command_line import SMALL, quickly_composed
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from selection_contract import SelectionContract, SplittingContract
 
@@ -83,7 +83,7 @@ TINY = ("dataset=digits", "dataset.n_train=80", "group=identity", "approx=nystro
 
 
 def selecting(*overrides: str):
-    return plan(composed(*TINY, *overrides))
+    return plan(quickly_composed(*TINY, *overrides))
 
 
 def scores_alone(made, data) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import composed, fitted
+from command_line import fitted, quickly_composed
 from samples import noisy_digits, npy_shards, parquet_shards
 
 from orbit import Dataset, InputError, Shards
@@ -61,7 +61,7 @@ def digits(rng):
 def test_parts_are_the_rows_of_all_in_the_order_of_their_names(tmp_path, digits, write, monkeypatch):
     X, y = digits
     monkeypatch.setattr("orbit.data.formats._BLOCK_BYTES", 33 * X[:1].nbytes)
-    data = plan(composed(*write(tmp_path, X, y, SIZES))).component("dataset").load(3, lazy=True)
+    data = plan(quickly_composed(*write(tmp_path, X, y, SIZES))).component("dataset").load(3, lazy=True)
     test, train = data.X_test.indices, data.X_train.indices[:]
     np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(800))
     assert (len(test), data.task, data.X_train.dtype) == (200, "classification", np.float32)
@@ -203,7 +203,7 @@ def test_each_process_opens_its_own_parts_only(tmp_path, digits, monkeypatch):
     opened_by = ParquetFormat._opened
     for rank in (0, 1):
         monkeypatch.setenv("RANK", str(rank))
-        data = plan(composed(*settings, *STREAMED)).component("dataset").load(0, lazy=True)
+        data = plan(quickly_composed(*settings, *STREAMED)).component("dataset").load(0, lazy=True)
         with monkeypatch.context() as patch:
             patch.setattr(ParquetFormat, "_opened", lambda self, name: opened.append(name) or opened_by(self, name))
             data = data.own(np.arange(0, 600, 50))
@@ -222,7 +222,7 @@ def test_no_part_is_ever_held_whole(tmp_path, rng, write):
     """One part of 24 MB, in Parquet row groups of 2.4 MB: what pyarrow holds between two blocks."""
     X, y = rng.standard_normal((50_000, 120)).astype(np.float32), np.arange(50_000) % 2
     settings = write(tmp_path, X, y, [50_000], *([5000] if write is parquet_shards else []))
-    parts = plan(composed(*settings, "group=identity")).component("dataset").load(0, lazy=True).X_train.source
+    parts = plan(quickly_composed(*settings, "group=identity")).component("dataset").load(0, lazy=True).X_train.source
     before, header = pa.total_allocated_bytes(), parts._headers[0]
     for block in header.blocks:
         points, _ = parts.form.read(parts.names[0], header, block)
@@ -236,7 +236,7 @@ def test_parts_that_changed_are_other_data(tmp_path, digits):
 
     def digest() -> str:
         record = Record("run")
-        add_fingerprints(record, plan(composed(*settings)).fingerprints())
+        add_fingerprints(record, plan(quickly_composed(*settings)).fingerprints())
         return record.data_hash
 
     settings = npy_shards(tmp_path, *digits, SIZES)

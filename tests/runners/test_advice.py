@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from command_line import composed
+from command_line import quickly_composed
 
 from runners.config.plan import plan
 from runners.experiments.advice import warn_about_combinations, warn_about_points, warning_about_intervals
@@ -33,7 +33,7 @@ FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein
 )
 def test_a_combination_without_its_property_is_warned_of(settings, message):
     with warnings.catch_warnings(record=True, action="always") as found:
-        warn_about_combinations(plan(composed(*settings)), 1)
+        warn_about_combinations(plan(quickly_composed(*settings)), 1)
     assert [message in str(each.message) for each in found] == ([] if message is None else [True])
 
 
@@ -44,7 +44,7 @@ def test_a_combination_without_its_property_is_warned_of(settings, message):
 def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, centre, warned, rng):
     X = rng.uniform(-1, 1, (20, 6, 3)) + centre
     product = ["group.factors=[{name: orthogonal}, {name: reflection}]"] if group == "product" else []
-    made = plan(composed(f"group={group}", *product, "encoder=point_pairs"))
+    made = plan(quickly_composed(f"group={group}", *product, "encoder=point_pairs"))
     with warnings.catch_warnings(record=True, action="always") as found:
         warn_about_points(made, X)
         warn_about_points(made, X[:, 0])
@@ -66,8 +66,8 @@ def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, cent
 def test_turns_of_clouds_in_arbitrary_order_are_warned_of(settings, ordered, warned, rng):
     X = rng.standard_normal((30, 12, 3)) * (np.linspace(0.1, 1, 12)[:, None] if ordered else 1)
     with warnings.catch_warnings(record=True, action="always") as found:
-        warn_about_points(plan(composed(*settings)), X)
-        warn_about_points(plan(composed(*settings)), np.ones((5, 2, 3)))
+        warn_about_points(plan(quickly_composed(*settings)), X)
+        warn_about_points(plan(quickly_composed(*settings)), np.ones((5, 2, 3)))
     assert ["choose encoder=point_pairs" in str(each.message) for each in found] == [True] * warned
 
 
@@ -76,7 +76,7 @@ def test_turns_of_clouds_in_arbitrary_order_are_warned_of(settings, ordered, war
     [(0.0, 3, "nystrom", "approx=exact"), (0.6, 40, "exact", "kernel.lengthscale=median"), (0.8, 10, "exact", None)],
 )
 def test_intervals_that_are_too_short_are_told(coverage, n, approx, setting):
-    made = plan(composed("dataset=vector_field", "group=identity", f"approx={approx}"))
+    made = plan(quickly_composed("dataset=vector_field", "group=identity", f"approx={approx}"))
     text = warning_about_intervals(made, {"test/coverage": coverage}, n)
     assert text is None if setting is None else text.endswith(f"of {n} test points; try {setting}")
     assert warning_about_intervals(made, {}, n) is None

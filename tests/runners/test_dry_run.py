@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, folders, quickly_composed, write_experiment
+from command_line import SMALL, folders, quickly_composed, write_experiment
 
 from runners.config.plan import plan
 from runners.experiments import estimate as estimates, fitting, selection
@@ -17,7 +17,7 @@ QUIET = ("tracking.enabled=false", "runner.save_model=false", "engine.progress=f
 
 
 def rows(*overrides: str) -> list[Estimate]:
-    made = plan(composed(*overrides))
+    made = plan(quickly_composed(*overrides))
     return made.component("runner").estimates(made)
 
 
@@ -102,14 +102,14 @@ TABLE = (
 )
 
 
-def test_a_table_has_a_row_for_each_row_and_line_with_all_its_fits(monkeypatch, run_with_figures):
+def test_a_table_has_a_row_for_each_row_and_line_with_all_its_fits(monkeypatch, run):
     made = {row.label: row.fits for row in rows(*TABLE)}
     assert made == {"A": 3, "B": 1, "C": 9, "by_points, all": 3, "by_points, same": 0}
     outer, inner = [], []
     real, real_inner = fitting.fit_and_score, selection.predictions
     monkeypatch.setattr("runners.experiments.trials.fit_and_score", lambda *args: outer.append(1) or real(*args))
     monkeypatch.setattr(selection, "predictions", lambda plans, *rest: inner.extend(plans) or real_inner(plans, *rest))
-    run_with_figures.ok(*TABLE, "tracking.enabled=false")
+    run.ok(*TABLE, "tracking.enabled=false")
     assert len(outer) + len(inner) == sum(made.values())
 
 
@@ -149,7 +149,7 @@ def test_other_runners_and_bad_input(overrides, code, expected, run_with_figures
     [
         (("experiment=invariance",), "experiment=invariance has one size"),
         ((), "it is that of an experiment, and none is chosen"),
-        (("experiment=xperm",), None),
+        (("experiment=orff_error",), None),
     ],
 )
 def test_a_size_without_effect_is_told(overrides, reason, run_with_figures, monkeypatch, log_messages):
@@ -181,7 +181,8 @@ class TestWhereItIsSet:
     @pytest.fixture(autouse=True)
     def _files(self, tmp_path):
         for name in ("true", "false"):
-            write_experiment(tmp_path / "mine", f"dry_run: {name}\n", f"dry_{name}")
+            few = "dataset: {n_train: 60, n_test: 40}\napprox: {n_components: 20}\n"
+            write_experiment(tmp_path / "mine", f"dry_run: {name}\n{few}", f"dry_{name}")
 
     @pytest.mark.parametrize(
         ("arguments", "names"),
@@ -205,13 +206,13 @@ class TestWhereItIsSet:
         assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
     @pytest.mark.parametrize("arguments", [["dry_run=true", "dry_run=false"], ["experiment=dry_true", "dry_run=false"]])
-    def test_the_command_line_and_its_last_argument_decide(self, arguments, run_with_figures, tmp_path):
-        run_with_figures.ok("--config-dir", str(tmp_path / "mine"), *SMALL, *arguments, *QUIET)
+    def test_the_command_line_and_its_last_argument_decide(self, arguments, run, tmp_path):
+        run.ok("--config-dir", str(tmp_path / "mine"), *SMALL, *arguments, *QUIET)
         assert len(folders(tmp_path)) == 1
 
-    def test_a_sweep_of_dry_runs_and_others_is_refused_where_it_is_known(self, run_with_figures, tmp_path):
+    def test_a_sweep_of_dry_runs_and_others_is_refused_where_it_is_known(self, run, tmp_path):
         command = ("-m", "experiment=dry_false,dry_true", *SMALL, *QUIET)
-        code, _, error = run_with_figures("--config-dir", str(tmp_path / "mine"), *command)
+        code, _, error = run("--config-dir", str(tmp_path / "mine"), *command)
         assert code == 1
         assert "dry_run: expected one value for all jobs of a sweep" in error
         assert [RunFolder(folder).read_record().status for folder in folders(tmp_path)] == ["FINISHED", "FAILED"]

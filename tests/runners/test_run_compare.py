@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, fitted, folders
+from command_line import SMALL, fitted, folders, quickly_composed
 from scipy import stats
 
 from runners.config.plan import plan
@@ -79,13 +79,15 @@ def test_comparing_the_identity_with_itself_is_an_error(run):
 
 def test_without_its_group_a_plan_keeps_all_other_settings():
     grid = "selection.grid={kernel.lengthscale: [0.3, 0.5], orbit.size: [4, 8], group: [{name: rotation}]}"
-    made = plan(composed("distribution=von_mises", "orbit.size=8", "kernel.lengthscale=0.4", "selection=k_fold", grid))
+    made = plan(
+        quickly_composed("distribution=von_mises", "orbit.size=8", "kernel.lengthscale=0.4", "selection=k_fold", grid)
+    )
     found = without_group(made).config
     assert (found["group"]["name"], found["orbit"]["size"]) == ("identity", 1)
     assert found["selection"]["grid"] == {"kernel.lengthscale": [0.3, 0.5]}
     same = [key for key in found if key not in ("group", "distribution", "orbit", "selection")]
     assert {key: found[key] for key in same} == {key: made.config[key] for key in same}
-    nothing_left = plan(composed("selection=k_fold", "selection.grid={orbit.size: [4, 8]}"))
+    nothing_left = plan(quickly_composed("selection=k_fold", "selection.grid={orbit.size: [4, 8]}"))
     assert without_group(nothing_left).config["selection"] == {"name": "none"}
 
 

@@ -1,10 +1,11 @@
 """The configuration files agree with the components they describe."""
 
+import functools
 import re
 
 import pytest
 import yaml
-from command_line import CONF, CONF_DIRS, EXPERIMENTS, composed
+from command_line import CONF, CONF_DIRS, EXPERIMENTS, by_hydra_alone, composed, quickly_composed
 from omegaconf import OmegaConf
 
 import orbit
@@ -19,6 +20,7 @@ from runners.experiments.result_table import ResultTable
 COMPONENTS = [(kind, name) for kind in KINDS for name in orbit.available(kind)]
 
 
+@functools.cache
 def one_of_every_kind(position: int):
     """A configuration with the component at ``position`` of every kind, from the first again where a kind has fewer."""
     names = {kind: orbit.available(kind) for kind in KINDS}
@@ -163,6 +165,21 @@ def test_nothing_in_conf_can_run_code():
         assert targets in ([], ["runners.tracking.sweep.SweepCallback"]), path
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "dataset=digits approx=rf approx.n_components=9 hyper=gaussian run_name=mine",
+        "kernel=exponential ~hyper seed=3",
+        "experiment=qm7 size=paper learner=svm",
+    ],
+)
+def test_compositions_of_tests_are_those_of_hydra(line):
+    expected = by_hydra_alone(*line.split())
+    for _ in range(2):  # the second one finds the work of the first
+        assert composed(*line.split()) == quickly_composed(*line.split()) == expected
+
+
 class TestHash:
     @pytest.mark.parametrize(
         ("one", "two"),
@@ -178,11 +195,11 @@ class TestHash:
         ],
     )
     def test_is_equal_for_settings_with_the_same_results(self, one, two):
-        assert plan(composed(*one.split())).config_hash == plan(composed(*two.split())).config_hash
+        assert plan(quickly_composed(*one.split())).config_hash == plan(quickly_composed(*two.split())).config_hash
 
     @pytest.mark.parametrize("change", ["seed=1", "group=identity", "engine.dtype=float64", "kernel.lengthscale=2"])
     def test_differs_for_settings_that_change_results(self, change):
-        assert plan(composed()).config_hash != plan(composed(change)).config_hash
+        assert plan(quickly_composed()).config_hash != plan(quickly_composed(change)).config_hash
 
     @pytest.mark.parametrize(
         ("group", "rule"),
@@ -194,7 +211,7 @@ class TestHash:
         ],
     )
     def test_the_rule_of_the_orbit_is_filled_in_if_it_does_not_depend_on_the_points(self, group, rule):
-        made = plan(composed(*f"group={group}".split(",")))
+        made = plan(quickly_composed(*f"group={group}".split(",")))
         assert made.config["orbit"]["rule"] == rule
         assert ("orbit.rule" in made.defaults) == (rule is not None)
 
@@ -309,7 +326,7 @@ FIELD = "dataset=vector_field group=identity approx=exact"
     ],
 )
 def test_settings_that_follow_from_others(key, expected, overrides):
-    config = OmegaConf.to_container(composed(*overrides.split()))
+    config = OmegaConf.to_container(quickly_composed(*overrides.split()))
     fill_defaults(config)
     section, name = key.split(".")
     assert config[section][name] == expected
@@ -329,13 +346,13 @@ class TestApproxAuto:
         ],
     )
     def test_is_exact_where_that_is_cheap(self, expected, overrides):
-        made = plan(composed(*self.GP, *overrides))
+        made = plan(quickly_composed(*self.GP, *overrides))
         assert made.config["approx"]["name"] == made.approx().name == expected
         assert "approx" in made.defaults
-        assert made.config_hash == plan(composed(*self.GP, f"approx={expected}", *overrides)).config_hash
+        assert made.config_hash == plan(quickly_composed(*self.GP, f"approx={expected}", *overrides)).config_hash
 
     def test_follows_the_data_and_the_learner_of_each_row(self):
-        made = plan(composed("dataset=vector_field"))
+        made = plan(quickly_composed("dataset=vector_field"))
         assert made.config["approx"]["name"] == "nystrom"
         assert made.variant({"learner": {"name": "gp"}}).config["approx"]["name"] == "exact"
         many = {"learner": {"name": "gp"}, "dataset.n_train": 4000}
@@ -348,4 +365,4 @@ class TestApproxAuto:
             ({"n_bins": 3}, "approx.n_bins: no such key of approx=auto; choose one with keys, approx=NAME"),
         ):
             with pytest.raises(InputError, match=f"^{line}"):
-                plan(composed()).variant({"approx": changes})
+                plan(quickly_composed()).variant({"approx": changes})

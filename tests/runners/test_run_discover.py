@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import SMALL, composed, fitted, folders
+from command_line import SMALL, fitted, folders, quickly_composed
 from samples import npy_files, npy_shards
 from scipy import ndimage
 
@@ -19,7 +19,7 @@ DISCOVER = ("runner=discover", *SMALL[:2], "runner.refine=false", "tracking.enab
 
 def decided(*overrides: str, sweep: Path | None = None) -> tuple[Plan, tuple[str, str] | None]:
     """The plan with what its training points decide, and a sentence."""
-    return with_discovered_settings(plan(composed(*overrides)), sweep)
+    return with_discovered_settings(plan(quickly_composed(*overrides)), sweep)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from command_line import composed
+from command_line import quickly_composed
 
 import orbit
 from orbit import InputError, OperatorKernel
@@ -49,7 +49,9 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def base() -> Plan:
-    return plan(composed("dataset=digits", "group=identity", "approx=nystrom", "approx.n_components=8", "orbit.size=4"))
+    return plan(
+        quickly_composed("dataset=digits", "group=identity", "approx=nystrom", "approx.n_components=8", "orbit.size=4")
+    )
 
 
 def data_for(group: str, rng: np.random.Generator) -> orbit.data.Dataset:

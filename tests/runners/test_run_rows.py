@@ -11,7 +11,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import composed, folders, mlflow_runs
+from command_line import folders, mlflow_runs, quickly_composed
 from matplotlib.figure import Figure
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import scoring_server
@@ -51,7 +51,7 @@ def table(tmp_path, monkeypatch) -> pd.DataFrame:
 
 
 def fitted(*overrides: str) -> tuple:
-    made = plan(composed(*TABLE, "dataset.categories=onehot", *overrides))
+    made = plan(quickly_composed(*TABLE, "dataset.categories=onehot", *overrides))
     data = made.load()
     return made, data, fit_and_score(made, data, Stopwatch())
 
@@ -311,7 +311,7 @@ def test_importance_is_bounded_and_asked_for():
     assert is_cheap(found.model, data)
     orbit_of = [SimpleNamespace(orbit_=SimpleNamespace(weights_=np.ones(r))) for r in (44, 45)]
     assert [is_cheap({"features": features}, data) for features in orbit_of] == [True, False]  # 5 x 3 x 30 r > 20,000
-    made = plan(composed("dataset=digits", "dataset.n_train=60", "group=identity", "representation=bag"))
+    made = plan(quickly_composed("dataset=digits", "dataset.n_train=60", "group=identity", "representation=bag"))
     images = made.load()
     assert not is_cheap(found.model, images)
     with pytest.raises(InputError, match=r"runner.importance: points of shape \(8, 8\) have no columns"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import CONF, composed, new_job, write_experiment
+from command_line import CONF, new_job, quickly_composed, write_experiment
 from omegaconf import OmegaConf
 
 from orbit import AdaGradClassifier, AdaGradRegressor, InputError, NetworkClassifier
@@ -181,7 +181,7 @@ class TestCheckpoints:
         paths = []
         for labels in ([0, 1], [1, 0], [1, 0]):
             np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.array(labels))
-            paths.append(checkpoint_path(plan(composed(*settings)), ".npz"))
+            paths.append(checkpoint_path(plan(quickly_composed(*settings)), ".npz"))
         assert paths[0] != paths[1] == paths[2]
 
     def test_the_checkpoint_of_another_training_is_one_line(self, tmp_path):
