@@ -84,9 +84,11 @@ def new_job(folder: Path, *overrides: str) -> Job:
     return Job(plan(quickly_composed(*overrides, f"outputs={folder}")), RunFolder(folder), Record("test"))
 
 
-def ran(folder: Path, *overrides: str) -> Job:
-    """A job that has run, with its configuration and record in the folder."""
+def ran(folder: Path, *overrides: str, figures: bool = False) -> Job:
+    """A job that has run, with its configuration and record in the folder; most tests need no figures."""
     job = new_job(folder, *overrides)
+    if not figures:
+        job.log_figure = lambda *args, **kwargs: None
     job.plan.component("runner").run(job)
     job.folder.write_config(job.plan.config, job.plan.defaults)
     job.folder.write_record(job.record)

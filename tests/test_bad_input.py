@@ -157,7 +157,7 @@ def points(tmp_path, monkeypatch) -> str:
 
 @pytest.mark.parametrize(("damage", "expected"), FOLDERS, ids=brief)
 def test_of_a_model_folder(damage, expected, fitted, points, tmp_path, job):
-    shutil.copytree(fitted, tmp_path / "model", ignore=shutil.ignore_patterns("figures"))
+    shutil.copytree(fitted, tmp_path / "model")
     damage(tmp_path / "model")
     with pytest.raises(InputError) as error:
         Predict("model", points, trust=True).run(job)

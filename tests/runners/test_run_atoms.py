@@ -30,7 +30,7 @@ def test_values_of_atoms_are_learned_and_predicted(tmp_path):
         "dataset.target=shift",
         "dataset.per_atom=true",
     )
-    job = ran(tmp_path / "fit", *about)
+    job = ran(tmp_path / "fit", *about, figures=True)
     table = pd.read_csv(tmp_path / "fit" / "predictions.csv")
     assert [*table] == ["molecule", "atom", "element", "true shift", "predicted shift"]
     errors = (table["predicted shift"] - table["true shift"]).abs().groupby(table["element"]).mean()
