@@ -26,6 +26,12 @@ def _as_run_py(monkeypatch):
     monkeypatch.setattr("sys.argv", ["run.py"])
 
 
+@pytest.fixture
+def _without_picture(monkeypatch):
+    """The picture over all results takes a second; the pages in docs are made with it."""
+    monkeypatch.setattr("papers.report.draw", lambda runs, file: None)
+
+
 def write_run(path: Path, start: float, experiment: str, size: str, *results: Result, **known: Any) -> None:
     """Write the folder of a run of five seconds, from ``start`` seconds after 1.7e9 on; ``known`` is for its record."""
     record = Record(path.name, "h", **{"status": "FINISHED", **known}, start=1.7e9 + start, end=1.7e9 + start + 5)
@@ -176,7 +182,7 @@ def cells_of(page: str) -> list[list[str]]:
     return [row for row in rows if set("".join(row)) != {"-"}]
 
 
-@pytest.mark.usefixtures("_as_run_py")
+@pytest.mark.usefixtures("_as_run_py", "_without_picture")
 def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -287,7 +293,7 @@ def test_values_of_several_seeds_are_put_together(tmp_path):
     assert not run(4, "0", [0.1], part=False).replaces(run(2, "1", [0.7]))
 
 
-@pytest.mark.usefixtures("_as_run_py")
+@pytest.mark.usefixtures("_as_run_py", "_without_picture")
 def test_a_sweep_over_seeds_is_shown_as_one_mean(tmp_path):
     for i, slope in enumerate((-0.4, -0.6)):
         path, result = tmp_path / "out/2026-01-01/sweep" / f"r{i}", Result("slope", "curl-free", "slope", [slope])
@@ -297,7 +303,7 @@ def test_a_sweep_over_seeds_is_shown_as_one_mean(tmp_path):
     assert "-0.5 ± 0.1 (curl-free)" in (tmp_path / "report" / "index.md").read_text()
 
 
-@pytest.mark.usefixtures("_as_run_py")
+@pytest.mark.usefixtures("_as_run_py", "_without_picture")
 def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     def run(day: int, values: list[float]) -> None:
         tags = {"seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom"}
@@ -324,7 +330,7 @@ def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     assert "-0.6 (curl-free)" in (docs / "index.md").read_text()  # what is kept needs no run folder
 
 
-@pytest.mark.usefixtures("_as_run_py")
+@pytest.mark.usefixtures("_as_run_py", "_without_picture")
 def test_runs_that_have_not_finished_are_left_out(tmp_path):
     for i, status in enumerate(("KILLED", "FAILED", "RUNNING")):
         result = Result("slope", "curl-free", "slope", [-0.4])
