@@ -160,6 +160,20 @@ def test_the_figure_has_a_bar_for_each_group_and_a_moved_point(rng):
     assert moved.get_title().startswith("cyclic")
 
 
+def test_encoders_of_series_are_compared_before_groups(rng):
+    y = rng.integers(2, size=40)
+    level, time = 3 * rng.normal(size=(40, 1)), np.arange(80)
+    X = level + np.sin(time / (4 + y[:, None]) + rng.uniform(0, 6, (40, 1))) + 0.3 * rng.normal(size=(40, 80))
+    found = discover(X, y, encoder=BySize(axes=1), groups=[Reflection(axis=0)], refine=False)
+    alone = [trial for trial in found.trials if trial.orbit.group is None]
+    errors = {repr(trial.encoder or found.encoder): trial.error for trial in alone}
+    assert len(errors) == len(alone) == 4  # with and without differences, and the better of them with quantiles
+    assert found.identity.error == min(error for name, error in errors.items() if "values" not in name)
+    averaged = Orbit(Reflection(axis=0))
+    (trial,) = sampled(X, y, None, None, found.encoder, 500, 0).trials([(averaged, None)], found.identity.multiple)
+    assert trial.error == next(each.error for each in found.trials if each.orbit.group is not None)
+
+
 def test_the_model_has_the_best_orbit_and_the_encoder(rng):
     data = Digits(n_train=100).load(0)
     found = discover(

@@ -19,6 +19,7 @@ from orbit.data.checks import Task
 from orbit.data.files import existing, existing_file
 from orbit.data.series_files import (
     ARCHIVE,
+    DEFAULT_TARGET,
     Columns,
     Recorded,
     Unequal,
@@ -52,7 +53,8 @@ class Series(OwnData):
     test_path : str or None
         A file with the test part; None: that beside ``path``, else a random part of the data.
     target : str or list of str
-        Column of a table with the class or the number to predict; several make a multi-output regression.
+        Column of a table with the class or the number to predict; several make a multi-output regression. A table with
+        one series a row and no column ``label`` may have one column of text in its place.
     id_column : str or None
         Column of a table that says which series a row belongs to: rows of the same value are one series (long form).
         None: every row is a series, whose values are its columns in their order (wide form).
@@ -97,7 +99,7 @@ class Series(OwnData):
     ignored_keys = Loader.ignored_keys  # for ``bundled``
 
     path: str | None = None
-    target: str | list[str] = "label"
+    target: str | list[str] = DEFAULT_TARGET
     _: KW_ONLY
     bundled: str | None = None
     test_path: str | None = None

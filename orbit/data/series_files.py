@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,8 @@ Unequal = Literal["pad", "stretch", "refuse"]
 
 #: Suffixes of the formats of the archives, in the order in which a folder is searched for them.
 ARCHIVE = (".ts", ".arff", ".tsv")
+
+DEFAULT_TARGET = "label"
 
 # A value of a .ts file with time stamps is (time, value).
 _STAMPED = re.compile(r"\(([^()]*)\)")
@@ -176,10 +178,22 @@ def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
     table = read_table(file, texts, labels, csv_options(file, named, texts, {}, {}))
     require(table, [*texts, *([columns.time] if columns.time else []), *columns.exclude], "set its key")
     require(table, columns.values or [], "the model was fitted to it, or dataset.channels names it")
+    columns = _with_found_target(table, columns)
     names = columns.values or [name for name in table if name not in columns.others]
     if not names:
         raise InputError("the table has no columns of values besides target, id, time, group and those left out")
     return _wide(table, columns, names, task) if columns.id is None else _long(table, columns, names, task)
+
+
+def _with_found_target(table: pd.DataFrame, columns: Columns) -> Columns:
+    """Columns whose target, if it is the default and not in a table of one series a row, is the only one of text."""
+    from pandas.api.types import is_numeric_dtype
+
+    if columns.id is not None or columns.targets != [DEFAULT_TARGET] or DEFAULT_TARGET in table:
+        return columns
+    others = columns.others.union(columns.values or [])
+    texts = [name for name in table if name not in others and not is_numeric_dtype(table[name])]
+    return replace(columns, targets=texts) if len(texts) == 1 else columns
 
 
 def _wide(table: pd.DataFrame, columns: Columns, names: list[str], task: str) -> Recorded:
@@ -227,7 +241,10 @@ def _warn_about_times(groups: Any, names: list[str]) -> None:
         )
 
 
-_WIDE_ADVICE = "leave it out with dataset.exclude, or set dataset.id_column if a series has many rows"
+_WIDE_ADVICE = (
+    "set dataset.target if it is the class, dataset.exclude to leave it out, or dataset.id_column if a series has many "
+    "rows"
+)
 _LONG_ADVICE = "leave it out with dataset.exclude, or name the columns of values in dataset.channels"
 
 

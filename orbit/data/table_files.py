@@ -102,8 +102,8 @@ def csv_options(
     """Arguments of ``pandas.read_csv`` for a CSV file: those given, or as of the file ``fitted``, or found.
 
     The encoding is UTF-16 with its mark, else UTF-8, or Windows-1252 for what is no UTF-8. The separator is the first
-    with which the line of names has all ``names``. Numbers have decimal commas, or commas as thousands, if more columns
-    (other than ``texts``) are numbers so.
+    with which the line of names has all ``names``, or else that with which it has most. Numbers have decimal commas, or
+    commas as thousands, if more columns (other than ``texts``) are numbers so.
     """
     signs = {key: fitted[key] for key in ("decimal", "thousands") if key in fitted}
     options = signs | {key: value for key, value in given.items() if value is not None}
@@ -113,8 +113,10 @@ def csv_options(
     try:
         if "sep" not in options:
             tried = [*filter(None, [fitted.get("sep")]), *_SEPARATORS]
-            headers = ((sep, pd.read_csv(file, nrows=0, skipinitialspace=True, sep=sep, **options)) for sep in tried)
-            options["sep"] = next((sep for sep, header in headers if {*names} <= {*header.columns}), tried[0])
+            read = {"nrows": 0, "skipinitialspace": True, **options}
+            headers = {sep: {*pd.read_csv(file, sep=sep, **read).columns} for sep in tried}
+            most = max(headers, key=lambda sep: len(headers[sep]))
+            options["sep"] = next((sep for sep, header in headers.items() if {*names} <= header), most)
         if "decimal" not in options:
             options |= _signs(file, texts, options)
     except (ValueError, LookupError, OSError):  # which reading the whole file gives again

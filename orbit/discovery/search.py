@@ -11,7 +11,7 @@ from orbit.core.progress import Progress
 from orbit.data.base import Task
 from orbit.discovery.candidates import candidates, invariant_encoders, n_widths, product_of, scaled
 from orbit.discovery.points import MULTIPLES, LabelledPoints, sampled
-from orbit.discovery.result import Discovery, Trial
+from orbit.discovery.result import Discovery, Trial, simplest
 from orbit.encoders import Encoder
 from orbit.groups import Group
 from orbit.orbits import Orbit
@@ -55,7 +55,7 @@ def discover(
         The cluster of each point, such as the patient it comes from: points of one are left out together.
     encoder : Encoder or None
         Maps a moved point to the vector that the kernel takes; None takes the point itself, or an invariant encoder.
-        What :class:`~orbit.encoders.BySize` leaves open is compared too.
+        What :class:`~orbit.encoders.BySize` leaves open is compared too, before groups if it says nothing about places.
     groups : iterable of Group or None
         None: all registered groups that act on points of the shape, with :meth:`Group.variants`, and invariant
         encoders. Points that are symmetric matrices are no images.
@@ -90,9 +90,12 @@ def discover(
     points = sampled(X, y, task, clusters, encoder, max_points, random_state)
     first, *others = points.encoder.compared(points.X.shape[1:])
     is_found = first is not points.encoder
-    points = replace(points, encoder=first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about settings that nobody has chosen
+        is_ranked = bool(others) and first.is_global(points.X.shape[1:])
+        if is_ranked:
+            first, *others = _ranked(points, [first, *others])
+        points = replace(points, encoder=first)
         orbits = candidates(points.X, groups, refine, encoded=not points.encoder.is_identity)
         tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in orbits]
         if groups is None and points.encoder.is_identity:
@@ -101,12 +104,25 @@ def discover(
         trials = points.trials([(Orbit(), None)], MULTIPLES)
         with Progress(len(tried), "groups", progress) as shown:
             trials += points.trials(tried, trials[0].multiple, shown.step)
-        trials += points.trials(_still_open(trials, points), trials[0].multiple)
+        if not is_ranked:
+            trials += points.trials(_still_open(trials, points), trials[0].multiple)
         if refine:
             _refine(trials, points)
             _multiply(trials, points)
     ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
     return Discovery(ranked, points.X[:1], points.encoder, is_found)
+
+
+def _ranked(points: LabelledPoints, encoders: list[Encoder]) -> list[Encoder]:
+    """Encoders and what the best of them leaves open, in the order of their errors without a group; the best is first.
+
+    For encoders that say nothing about places: of others, the best without a group is seldom the best with one.
+    """
+    trials = points.trials([(Orbit(), encoder) for encoder in encoders], MULTIPLES)
+    trials += points.trials(_still_open(trials, points), trials[0].multiple)
+    ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
+    best = simplest(ranked)
+    return [trial.encoder for trial in (best, *(other for other in ranked if other is not best)) if trial.encoder]
 
 
 def _still_open(trials: list[Trial], points: LabelledPoints) -> list[tuple[Orbit, Encoder | None]]:

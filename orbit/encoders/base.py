@@ -77,7 +77,8 @@ class Encoder(Component):
     def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
         """The encoders to choose from for points of a shape: the first is compared with groups, others without.
 
-        What the best of them leaves open, the first of its own ``compared`` being itself, is tried after them.
+        Where the first :meth:`is_global`, all are compared without groups, and the best with groups. What the best of
+        them leaves open, the first of its own ``compared`` being itself, is tried after them.
         """
         return [self]
 

@@ -140,6 +140,16 @@ def test_times_that_are_not_named_are_warned_of(tmp_path):
         assert Series(str(tmp_path / "a.csv"), id_column="case").load(0).X_train.shape == (9, 9, 3)
 
 
+def test_the_only_column_of_text_is_the_class(tmp_path):
+    table = pd.DataFrame(TRAIN[:, 0]).assign(kind=kinds(12))
+    table.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    found = Series(str(tmp_path / "a.csv"), "kind").load(0)
+    guessed = Series(str(tmp_path / "a.csv")).load(0)
+    assert guessed.task == "classification"
+    np.testing.assert_array_equal(guessed.X_train, found.X_train)
+    np.testing.assert_array_equal(guessed.y_train, found.y_train)
+
+
 def test_a_table_in_wide_form_with_groups(tmp_path):
     frame = pd.DataFrame(TRAIN[:, 0], columns=[f"t{i}" for i in range(9)])
     frame = frame.assign(label=kinds(12), patient=np.arange(12) // 3, note="x")
@@ -188,6 +198,7 @@ def test_stretched_lines_stay_lines():
         ("nonsense", "a.arff", {}, "is not a readable .arff file"),
         ("Up\tx\n", "a.tsv", {}, "is not a readable .tsv file"),
         ("a,b\n1,2\n", "a.csv", {}, "target: a.csv has no column 'label'"),
+        ("a,b,c\n1,x,Up\n", "a.csv", {}, "column b holds .*set dataset.target if it is the class"),
         ("a,b,label\n1,x,Up\n", "a.csv", {}, r"column b holds .*dataset.id_column if a series has many rows"),
         ("a,label\n1,Up\n", "a.csv", {"id_column": "case"}, "has no column case"),
         ("a,label\n1,Up\n", "a.csv", {"time_column": "t"}, "id_column: expected the column that names the series"),
