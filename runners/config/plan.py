@@ -82,6 +82,11 @@ class Plan:
         return is_open and not self._part("approx").operator_valued
 
     @property
+    def has_default_identity(self) -> bool:
+        """Whether there is no group because the user names none, and that of the data set is the identity."""
+        return self.composed["group"]["name"] == "auto" and self.config["group"]["name"] == "identity"
+
+    @property
     def exact_if_cheap(self) -> bool:
         """Whether ``approx=auto`` is ``exact``, for which the points may be too many."""
         return self.composed["approx"]["name"] == "auto" and self.config["approx"]["name"] == "exact"

@@ -41,6 +41,7 @@ _POINTS, _FEW_POINTS, _FEWEST_POINTS = 500, 400, 100
 _FEW_NUMBERS = 1_000_000
 
 _GLOBAL = "one window of the encoder spans the point, so that places do not matter; runner=discover compares groups"
+_HINT = " Groups are not compared; runner=discover does."
 _TOLERANCE = ", not clearly lower, so that the simplest is taken"
 _NO_GROUP: dict[str, dict[str, Any]] = {"group": {"name": "identity"}}
 
@@ -143,10 +144,11 @@ def _finding(plan: Plan) -> tuple[dict[str, Any], str | None]:
     loader, seed = plan.component("dataset"), plan.seed("dataset")
     data = loader.load(seed, lazy=True) if plan.config["engine"]["stream"] else plan.load()
     encoder, *others = plan.component("encoder").compared(data.X_train.shape[1:])
+    is_global = encoder.is_global(data.X_train.shape[1:])
+    settings, sentence = _encoder(plan, data) if others and (is_global or not plan.has_open_group) else ({}, None)
     if not plan.has_open_group:
-        return _encoder(plan, data) if others else ({}, None)
-    if encoder.is_global(data.X_train.shape[1:]):
-        settings, sentence = _encoder(plan, data) if others else ({}, None)
+        return settings, sentence + _HINT if sentence and plan.has_default_identity else sentence
+    if is_global:
         return settings | _NO_GROUP, f"no group is compared, because {_GLOBAL}" + (f"; {sentence}" if sentence else "")
     try:
         found = discovered(plan, data, _few(data), refine=False)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import SMALL, fitted, folders, quickly_composed
 from samples import npy_files, npy_shards
@@ -128,6 +129,14 @@ def test_channels_of_textures_are_apart_or_together_by_their_errors(tmp_path, rn
         assert made.config["encoder"]["textures"] is True
         assert made.config["encoder"]["channels"] in (expected, "both"), why
         assert "the leave-one-out error is" in why
+
+
+@pytest.mark.parametrize("given", [(), ("group=identity",)])
+def test_a_run_of_series_says_that_groups_can_be_compared(tmp_path, rng, given):
+    pd.DataFrame(rng.normal(size=(24, 64))).assign(label=["a", "b"] * 12).to_csv(tmp_path / "a.csv", index=False)
+    _, (kind, why) = decided("dataset=series", f"dataset.path={tmp_path}/a.csv", *given)
+    assert kind == "encoder"
+    assert why.endswith("Groups are not compared; runner=discover does.") == (not given)
 
 
 def test_quantiles_count_where_levels_differ(tmp_path, rng):
