@@ -20,8 +20,9 @@ MOST_COLUMNS = 40
 #: Rows of the largest kernel matrix of a search, which takes some tenths of a second a step.
 MOST_ROWS = 1000
 
-# Rows of the kernel matrix of the first searches, and of the second; the best is then improved with all rows.
-_FEWEST_ROWS, _FEW_ROWS = 100, 200
+# Rows of the kernel matrix of the first searches, and of the second; the best is then improved with all rows. A common
+# lengthscale from which those of the columns start needs fewer.
+_START_ROWS, _FEWEST_ROWS, _FEW_ROWS = 33, 100, 200
 
 # The parameters of a search are u_j with the distance sum_j u_j^2 |x_j - z_j|^p, in units of the median lengthscale. A
 # column that does not matter has u = 0, where log p is smooth and symmetric; the logarithm of its lengthscale would be
@@ -34,7 +35,7 @@ _STILL_ON = 1 / 64
 
 # Gains of log p in a step at which the first searches, the second and the last one stop. They, and the smallest u, were
 # chosen on Friedman's functions (seeds 0 and 1; 300 to 1,000 points, 4 to 30 columns) and diabetes, the number of rows
-# of the second searches on the tables of benchmarks.gaussian_processes with seeds 100 to 109.
+# of the second searches, and of those for a start, on tables of benchmarks.gaussian_processes with seeds 100 to 109.
 _ROUGH, _FINER, _PRECISE = 0.1, 1e-2, 3e-4
 
 # The share of the largest 1 / lengthscale from which on a column counts as used.
@@ -107,8 +108,9 @@ def choose_by_evidence(kernel: Any, points: np.ndarray, y: np.ndarray, each: boo
             _covariance(kernel, X[::step] / median), outputs, starts, (-_LARGEST, _LARGEST), noise, precision, metric
         )
 
-    step, few = (max(1, n_rows // rows) for rows in (_FEWEST_ROWS, _FEW_ROWS))
-    best, n_starts = search(step, [np.array([factor]) for factor in _STARTS], FIRST_NOISE), len(_STARTS)
+    first, step, few = (max(1, n_rows // rows) for rows in (_START_ROWS, _FEWEST_ROWS, _FEW_ROWS))
+    starts = [np.array([factor]) for factor in _STARTS]
+    best, n_starts = search(first if each else step, starts, FIRST_NOISE), len(_STARTS)
     if each:
         best = search(step, [np.ones(X.shape[1]), np.repeat(best.parameters, X.shape[1])], best.noise)
         n_starts += 2

@@ -37,7 +37,11 @@ class Gaussian(RadialKernel):
         return (-0.5 * t).exp()
 
     def profile_slope(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        values = self.profile(t)
+        values = t * -0.5
+        if t.device.type == "cpu":
+            np.exp(values.numpy(), out=values.numpy())  # takes half the time of torch's in float64
+        else:
+            values.exp_()
         return values, -0.5 * values
 
     def coefficient(self) -> float:

@@ -95,8 +95,9 @@ def log_evidence(K: np.ndarray, noise: float, Y: np.ndarray) -> tuple[float, np.
     diagonal = inverse.ravel("K")[:: n + 1]
     amplitude = float((Y * alpha).sum()) / (n * k)
     by_noise = 0.5 * noise * (float(np.square(alpha).sum()) / amplitude - k * float(diagonal.sum()))
-    diagonal /= 2  # twice the lower triangle in place of both
-    gradient = blas.dgemm(0.5 / amplitude, alpha, alpha, beta=-k, c=inverse, trans_b=1, overwrite_c=1)
+    # twice the lower triangle in place of both
+    gradient = blas.dsyrk(1 / amplitude, alpha, beta=-k, c=inverse, lower=1, overwrite_c=1)
+    gradient.ravel("K")[:: n + 1] /= 2
     value = -0.5 * (k * log_determinant + n * k * (math.log(amplitude) + 1 + math.log(2 * math.pi)))
     return value, gradient.T, by_noise
 
