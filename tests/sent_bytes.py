@@ -1,6 +1,7 @@
-"""One process of a fit of parts, which prints the bytes that it sends, as the kernel counts them: a JSON object a line.
+"""Processes of a fit of parts, which print the bytes that each sends, as the kernel counts them: a JSON object a line.
 
-Started by tests/core/test_sent_bytes.py with the folders of parts: ``python tests/sent_bytes.py FOLDER ...``
+Started by tests/core/test_sent_bytes.py with the folders of parts: ``python tests/sent_bytes.py FOLDER ...`` starts
+``WORLD_SIZE`` processes, which share one import of the packages.
 """
 
 import contextlib
@@ -50,12 +51,22 @@ def fit(folder: str, columns: int) -> int:
     return n + len(data.X_test)
 
 
-if __name__ == "__main__":  # pytest imports it, for its doctests
+def work(folders: list[str]) -> None:
     with distributed.job():
-        for folder in sys.argv[1:]:
+        for folder in folders:
             for columns in COLUMNS:
                 before = sent()
                 rows = fit(folder, columns)
-                print(
-                    json.dumps({"rank": rank(), "rows": rows, "columns": columns, "sent": sent() - before}), flush=True
-                )
+                found = {"rank": rank(), "rows": rows, "columns": columns, "sent": sent() - before}
+                os.write(1, f"{json.dumps(found)}\n".encode())  # in one piece: all processes have one pipe
+
+
+if __name__ == "__main__":  # pytest imports it, for its doctests
+    processes = list[int]()
+    for own in range(int(os.environ["WORLD_SIZE"])):
+        if (process := os.fork()) == 0:
+            os.environ["RANK"] = str(own)
+            work(sys.argv[1:])
+            os._exit(0)
+        processes.append(process)
+    sys.exit(any([os.waitpid(process, 0)[1] for process in processes]))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import quickly_composed
+from command_line import folders, quickly_composed
 from samples import noisy_digits, npy_files, npy_shards, parquet_shards
 
 from orbit.core import distributed
@@ -77,7 +77,14 @@ def test_two_processes_give_the_result_of_one(run, tmp_path, port, settings):
 def test_two_processes_that_read_a_file_by_rows_give_the_result_of_one(run, tmp_path, port, rng):
     """4,500 training points; scale, lengthscale and landmarks are fitted to a sample of 4,096."""
     files = npy_files(tmp_path, *noisy_digits(rng, 6000))
+    compare(run, tmp_path, port, *OF_FILES, *files, "approx=nystrom", "group=rotation")
+
+
+@pytest.mark.slow
+def test_two_processes_discover_the_group_that_one_does(run, tmp_path, port, rng):
+    files = npy_files(tmp_path, *noisy_digits(rng, 400))
     compare(run, tmp_path, port, *OF_FILES, *files, "approx=nystrom")
+    assert "-auto-" in folders(tmp_path)[-1].name
 
 
 @pytest.mark.slow

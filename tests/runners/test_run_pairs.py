@@ -25,6 +25,7 @@ COMPONENT_PARAMS = {
     "approx": {name: {"n_components": 8} for name in orbit.available("approx") if name not in ("exact", "ovk")},
     "distribution": {"noisy_sort": {}},
     "hyper": {"gaussian": {"n_components": 8}},
+    "learner": {name: {"regularization": [1e-3, 1e-2]} for name in ("kernel_svm", "logistic", "svm")},  # a short path
 }
 PAIRED = (
     *("group", "distribution", "encoder", "kernel", "approx"),
