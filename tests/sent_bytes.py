@@ -69,4 +69,5 @@ if __name__ == "__main__":  # pytest imports it, for its doctests
             work(sys.argv[1:])
             os._exit(0)
         processes.append(process)
-    sys.exit(any([os.waitpid(process, 0)[1] for process in processes]))
+    ended = [os.waitpid(process, 0)[1] for process in processes]
+    sys.exit(any(ended))
