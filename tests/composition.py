@@ -14,7 +14,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.defaults_list import DefaultsList
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 _ROOT = Path(__file__).parents[1]
 _MOST = 100
@@ -69,7 +69,9 @@ def _compose(self: ConfigLoaderImpl, defaults, repo) -> DictConfig:
         return _merge(self, defaults, repo)
     if id(defaults) not in _merged:
         _merged[id(defaults)] = _merge(self, defaults, repo)
-    return copy.deepcopy(_merged[id(defaults)])
+    found = copy.deepcopy(_merged[id(defaults)])
+    OmegaConf.clear_cache(found)  # of resolvers, such as the time, which the merging of a file may ask for
+    return found
 
 
 def _stored(self: ConfigStore, *args, **kwargs) -> None:
