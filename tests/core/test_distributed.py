@@ -82,7 +82,7 @@ def test_two_processes_that_read_a_file_by_rows_give_the_result_of_one(run, tmp_
 
 @pytest.mark.slow
 def test_two_processes_discover_the_group_that_one_does(run, tmp_path, port, rng):
-    files = npy_files(tmp_path, *noisy_digits(rng, 400))
+    files = npy_files(tmp_path, *noisy_digits(rng, 120))
     compare(run, tmp_path, port, *OF_FILES, *files, "approx=nystrom")
     assert "-auto-" in folders(tmp_path)[-1].name
 
