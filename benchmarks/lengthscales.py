@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine, make_friedman1, make_moons
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
@@ -33,6 +33,7 @@ _LENGTHSCALES = ("median", "auto")
 
 _SERIES = "OSULeaf", "ArrowHead", "ACSF1", "GunPoint", "BasicMotions", "ItalyPowerDemand"
 _TABLES = {"breast cancer": load_breast_cancer, "wine": load_wine, "iris": load_iris, "diabetes": load_diabetes}
+_SMALL = "breast cancer", "diabetes", "Friedman 1", "moons, four columns of noise"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,9 @@ def cases(root: str, textures: Path | None) -> Iterator[Case]:
         yield Case(f"{name}, patches", resampled(name), encoder=BySize(axes=1))
     for name in _TABLES:
         yield Case(name, table(name), {"name": "standardize"})
+    for n in (60, 200):
+        for name in _SMALL:
+            yield Case(f"{name}, {n}", table(name, n), {"name": "standardize"})
     yield loaded("vector field", orbit.VectorField())
     for n in (100, 300, 1000):
         molecules = orbit.QM7(root, n_train=n, n_test=1000)
@@ -126,11 +130,17 @@ def resampled(name: str) -> Callable[[int], Dataset]:
     return draw
 
 
-def table(name: str) -> Callable[[int], Dataset]:
-    """A table of scikit-learn, three quarters of it for training."""
-    X, y = _TABLES[name](return_X_y=True)
-    task = "regression" if name == "diabetes" else "classification"
-    return lambda seed: divided(name, task, X, y, 0.75, seed)
+def table(name: str, train_size: float = 0.75) -> Callable[[int], Dataset]:
+    """A table of scikit-learn, three quarters of it for training, or so many points."""
+    numbers = ("diabetes", "Friedman 1")
+    if name in _TABLES:
+        X, y = _TABLES[name](return_X_y=True)
+    elif name == "Friedman 1":
+        X, y = make_friedman1(1000, 10, noise=1.0, random_state=0)
+    else:
+        X, y = make_moons(1000, noise=0.25, random_state=0)
+        X = np.column_stack([X, np.random.default_rng(0).standard_normal((1000, 4))])
+    return lambda seed: divided(name, "regression" if name in numbers else "classification", X, y, train_size, seed)
 
 
 def divided(name: str, task: Any, X: np.ndarray, y: np.ndarray, train_size: float, seed: int) -> Dataset:
@@ -156,7 +166,10 @@ def error(model: Pipeline, data: Dataset) -> float:
 
 
 def compared(case: Case, seeds: range) -> tuple[np.ndarray, ...]:
-    """Errors and seconds, shape (seeds, 2), and multiples of the median, shape (seeds,). Both are fitted in turns."""
+    """Errors and seconds, shape (seeds, 2), and multiples of the median, shape (seeds,). Both are fitted in turns.
+
+    The multiple is NaN where each column has a lengthscale.
+    """
     errors, seconds, multiples = np.empty((len(seeds), 2)), np.empty((len(seeds), 2)), np.empty(len(seeds))
     for row, seed in enumerate(seeds):
         data = case.draw(seed)
@@ -167,7 +180,7 @@ def compared(case: Case, seeds: range) -> tuple[np.ndarray, ...]:
             seconds[row, i] = time.process_time() - start
             errors[row, i] = error(model, data)
         choice = model[1].chosen_scale_
-        multiples[row] = 1.0 if choice is None else choice.multiple
+        multiples[row] = 1.0 if choice is None else getattr(choice, "multiple", np.nan)
     return errors, seconds, multiples
 
 
@@ -177,7 +190,9 @@ def row(name: str, errors: np.ndarray, seconds: np.ndarray, multiples: np.ndarra
     standard_error = difference.std(ddof=1) / np.sqrt(len(difference))
     median, auto = errors.mean(0)
     verdict = "worse" if difference.mean() > standard_error else "better" if -difference.mean() > standard_error else ""
-    tried = f"{multiples.min():.2g} to {multiples.max():.2g}"
+    by_column, of_all = np.isnan(multiples).sum(), multiples[~np.isnan(multiples)]
+    tried = f"{of_all.min():.2g} to {of_all.max():.2g}" if len(of_all) else ""
+    tried += f" (by column {by_column} of {len(multiples)})" * bool(by_column)
     ratio = seconds[:, 1].sum() / seconds[:, 0].sum()
     return (
         f"| {name} | {median:.4f} | {auto:.4f} | {difference.mean():+.4f} ± {standard_error:.4f} | {verdict} | {tried} "

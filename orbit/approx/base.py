@@ -19,6 +19,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
+from orbit.approx.column_lengthscales import choose_columns
 from orbit.approx.evidence import MOST_COLUMNS, MOST_ROWS, EvidenceChoice, choose_by_evidence
 from orbit.approx.scales import (
     ScaleChoice,
@@ -244,7 +245,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     ) -> ScaleChoice | EvidenceChoice | None:
         """Set the lengthscale of ``kernel_`` to that of the smallest leave-one-out error or the largest evidence.
 
-        None for a lengthscale that is given, and the median for classes with most encoders.
+        Each column of a table gets its own where that has clearly fewer errors. None for a lengthscale that is given,
+        and the median for classes with most encoders.
         """
         rule = self.kernel_.lengthscale_rule
         if rule is None or (rule == "auto" and self.encoder_.median_for_classes and are_classes(np.asarray(y))):
@@ -272,8 +274,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             landmarks = engine.encoded(points[landmark_rows(n, orbit_size, sizes[0])], self.encode)
             features = kernel_features(self.kernel_, landmarks, *moved)
         choice = choose_lengthscale(self.kernel_, features, targets, clusters, by_evidence=rule != "auto")
-        self.kernel_ = self.kernel_.rescaled(choice.multiple)
-        return choice
+        median, self.kernel_ = self.kernel_, self.kernel_.rescaled(choice.multiple)
+        if not (rule == "auto" and self._has_simple_gram(rule) and self._each(rule, X)):
+            return choice
+        self.kernel_, of_columns = choose_columns(median, self.kernel_, moved[0][0], targets, clusters, seed)
+        return of_columns or choice
 
     def _has_simple_gram(self, rule: str) -> bool:
         """Whether the kernel matrix is a function of distances of points, each moved by one element or none.

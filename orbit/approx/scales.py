@@ -134,9 +134,8 @@ def choose_lengthscale(
                     errors[i] = -_evidence(psi, targets)
                     continue
                 predicted, _ = left_out(psi, targets, clusters)
-                squared = np.square(predicted - targets).sum(1)
-                errors[i] = squared.mean()
-                wrong[i] = _class_errors(predicted, targets) if of_classes else np.sqrt(squared)[None]
+                errors[i] = np.square(predicted - targets).sum(1).mean()
+                wrong[i] = errors_of(predicted, targets, of_classes)
         allowed = _better(wrong, clusters) if wrong else range(len(errors))
         best = min(allowed, key=lambda i: (errors[i], abs(i - _OF_MEDIAN)))
         tried = [i for i in (best - finer, best + finer) if 0 <= i < len(errors)]
@@ -146,18 +145,27 @@ def choose_lengthscale(
 
 
 def _better(wrong: dict[int, np.ndarray], clusters: np.ndarray | None) -> list[int]:
-    """The median, and multiples of which some error is smaller by more than chance, for independent clusters of points.
+    """The median, and multiples of which some error, shape (kinds, n), is smaller by more than chance."""
+    return [_OF_MEDIAN, *(i for i, each in wrong.items() if clearly_lower(each, wrong[_OF_MEDIAN], clusters))]
 
-    ``wrong`` has errors of shape (kinds, n).
-    """
-    n = wrong[_OF_MEDIAN].shape[1]
+
+def clearly_lower(errors: np.ndarray, others: np.ndarray, clusters: np.ndarray | None) -> bool:
+    """Whether errors of some kind, shape (kinds, n), are lower by more than chance, for independent clusters."""
+    n = errors.shape[1]
     numbers = np.arange(n) if clusters is None else np.unique(clusters, return_inverse=True)[1]
 
     def is_clear(differences: np.ndarray) -> bool:
         falls = np.bincount(numbers, differences)
         return bool(falls.sum() > _CLEAR * np.sqrt(len(falls)) * falls.std())
 
-    return [_OF_MEDIAN, *(i for i, each in wrong.items() if any(map(is_clear, wrong[_OF_MEDIAN] - each)))]
+    return any(map(is_clear, others - errors))
+
+
+def errors_of(predicted: np.ndarray, targets: np.ndarray, of_classes: bool) -> np.ndarray:
+    """The errors that decide whether predictions are better, shape (kinds, n): absolute ones, or those of classes."""
+    if of_classes:
+        return _class_errors(predicted, targets)
+    return np.sqrt(np.square(predicted - targets).sum(1))[None]
 
 
 def _class_errors(predicted: np.ndarray, targets: np.ndarray) -> np.ndarray:

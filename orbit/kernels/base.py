@@ -252,12 +252,13 @@ class LengthscaleKernel(Kernel):
         otherwise they are the median. ``auto`` is the multiple of
         it, from 1/16 to 128, with the smallest leave-one-out error of a model of at most
         1,000 points, which takes about a second. It is the median for
-        classes with most encoders, and where no multiple has clearly fewer errors. A
+        classes with most encoders, and where no multiple has clearly fewer errors. Vectors
+        of at most 40 columns, without a group and an encoder, get a lengthscale for each
+        column where that has clearly fewer errors, by five folds of at least 50 points. A
         run with ``learner=gp`` takes ``evidence`` for it. ``evidence`` maximises the
         marginal likelihood of a Gaussian process (Rasmussen and Williams 2006, eq. 5.8)
-        on at most 1,000 points; vectors of at most 40 columns, without a group and an
-        encoder, get a lengthscale for each column, as with ``ard`` (automatic relevance
-        determination) those of any number.
+        on at most 1,000 points; such vectors get a lengthscale for each column, as with
+        ``ard`` (automatic relevance determination) those of any number of columns.
 
     Attributes
     ----------

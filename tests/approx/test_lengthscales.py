@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from orbit import (
+    Cyclic,
     Decomposable,
     Exact,
     Gaussian,
@@ -22,7 +23,10 @@ from orbit import (
     RationalQuadratic,
     Rotation,
 )
-from orbit.approx.evidence import _covariance
+from orbit.approx import column_lengthscales
+from orbit.approx.column_lengthscales import choose_columns
+from orbit.approx.evidence import _covariance, choose_by_evidence
+from orbit.approx.scales import ScaleChoice
 from orbit.kernels.column_scales import ScaledColumns
 
 
@@ -43,6 +47,62 @@ def test_each_column_gets_a_lengthscale(table, kernel):
     fixed = kernel(float(found.kernel_.lengthscale_[0])).fit(X)
     scaled = X * found.kernel_.lengthscale_[0] / found.kernel_.lengthscale_
     np.testing.assert_allclose(found.gram(X), fixed.gram(scaled), atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Matern, RationalQuadratic])
+@pytest.mark.parametrize("approx", [Exact, Nystrom, RandomFourier])
+def test_auto_takes_a_lengthscale_for_each_column_where_errors_fall(table, kernel, approx):
+    X, y = table
+    auto, ard = (approx(kernel(rule), random_state=0).fit(X, y).kernel_.lengthscale_ for rule in ("auto", "ard"))
+    np.testing.assert_allclose(auto, ard)
+    labels = np.where(y > 0, "up", "down")
+    auto, ard = (approx(kernel(rule), random_state=0).fit(X, labels).kernel_.lengthscale_ for rule in ("auto", "ard"))
+    np.testing.assert_allclose(auto, ard)
+
+
+def test_auto_takes_one_lengthscale_where_columns_count_the_same_or_nothing_is_learned(rng):
+    X = rng.standard_normal((150, 3))
+    smooth = np.sin(X.sum(1)) + 0.1 * rng.standard_normal(150)
+    for y in (smooth, rng.standard_normal(150), rng.integers(3, size=150), np.ones(150)):
+        found = Exact(Gaussian("auto"), random_state=0).fit(X, y)
+        assert isinstance(found.kernel_.lengthscale_, float)
+        assert isinstance(found.chosen_scale_, ScaleChoice)
+
+
+def test_auto_takes_one_lengthscale_for_few_points_other_vectors_and_averages(table, rng):
+    X, y = table
+    assert isinstance(Exact(Gaussian("auto")).fit(X[:49], y[:49]).chosen_scale_, ScaleChoice)
+    assert isinstance(Exact(Gaussian("auto"), Orbit(Cyclic())).fit(X, y).chosen_scale_, ScaleChoice)
+    wide = np.column_stack([X, rng.uniform(-1, 1, (120, 38))])
+    assert isinstance(Exact(Gaussian("auto")).fit(wide, y).chosen_scale_, ScaleChoice)
+    assert isinstance(Exact(Gaussian("auto")).fit(X[:, :, None], y).chosen_scale_, ScaleChoice)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_points_of_a_cluster_and_equal_points_are_compared_together(rng, clustered):
+    """Each of 60 places has a number of its own, which its other points tell, but no other place."""
+    places = np.repeat(np.arange(60), 4)
+    X = rng.standard_normal((60, 3))[places] + (1e-3 * rng.standard_normal((240, 3)) if clustered else 0)
+    y = rng.standard_normal(60)[places]
+    found = Exact(Gaussian("auto"), random_state=0).fit(X, y, clusters=places if clustered else None)
+    assert isinstance(found.chosen_scale_, ScaleChoice)
+
+
+def test_no_point_has_a_part_in_the_lengthscales_that_it_judges(table, monkeypatch):
+    X, y = table
+    fitted = []
+
+    def recorded(kernel, points, targets, each):
+        fitted.append(points)
+        return choose_by_evidence(kernel, points, targets, each)
+
+    monkeypatch.setattr(column_lengthscales, "choose_by_evidence", recorded)
+    median = Gaussian("median").fit(X)
+    choose_columns(median, median, X, y, None, 0)
+    *folds, last = fitted
+    np.testing.assert_array_equal(last, X)
+    left_out = [row for fold in folds for row in map(tuple, X) if row not in {*map(tuple, fold)}]
+    assert sorted(left_out) == sorted(map(tuple, X))  # each point in one fold
 
 
 @pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Matern, partial(Matern, nu=0.5), RationalQuadratic])
