@@ -30,10 +30,10 @@ class Arrays(OwnData):
     """Arrays from an .npz file, from two .npy files, or from a MATLAB file (.mat) up to version 7.
 
     Points in an .npy file are read in blocks of rows when the data is streamed. The test part is, in this order, that
-    of ``x_test_key`` and ``y_test_key``; that of an array ``split`` in the file, with the part of each point: 'train',
-    'test' or 'val' (validation points are training points too, and the validation part of ``selection=given``), or 0
-    for training and 1 for test; the points after the first ``n_train``, where the file has a number of that name; or a
-    random part of the data.
+    of ``x_test_key`` and ``y_test_key``, or of arrays ``X_test`` and ``y_test``; that of an array ``split`` in the
+    file, with the part of each point: 'train', 'test' or 'val' (validation points are training points too, and the
+    validation part of ``selection=given``), or 0 for training and 1 for test; the points after the first ``n_train``,
+    where the file has a number of that name; or a random part of the data.
 
     An array ``groups`` in the file has the group of each point, an integer or a string, e.g. a patient with several
     points: all points of a group are in the same part, training or test, and in the same fold of ``selection=k_fold``.
@@ -47,7 +47,8 @@ class Arrays(OwnData):
     x_key, y_key : str
         Names of X and y in the .npz.
     x_test_key, y_test_key : str or None
-        Names of a test part in the .npz.
+        Names of a test part in the .npz. None: ``X_test`` and ``y_test``, or what else X and y are called without
+        ``_train`` and with ``_test``, if the file has both.
     task : {"auto", "classification", "regression"}
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
     test_fraction : float in (0, 1)
@@ -105,21 +106,29 @@ class Arrays(OwnData):
             )
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task = self._task(y)
-        self._warn_about_others(arrays)
+        test_keys = self._test_keys(arrays)
+        self._warn_about_others(arrays, test_keys)
         bytes_ = ", bytes from 0 to 255 as they are" if arrays[self.x_key].dtype == np.uint8 else ""
         source = f"file {Path(path).name}{bytes_}"
         check_arrays(X, y, task, f"{self.label()}, {path}")
         clusters = self._of_points(arrays, _GROUPS, len(X))
-        if self.x_test_key is not None and self.y_test_key is not None:
-            X_test, y_test = self._pair(arrays, self.x_test_key, self.y_test_key)
+        if test_keys:
+            X_test, y_test = self._pair(arrays, *test_keys)
             return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=clusters)
         parts = self._parts(arrays, len(X))
         train, test, folds = self._divide(y, task, random_state, path, clusters, parts, f"path: array {_GROUPS!r}")
         return Dataset.of_parts(self.name, task, X, y, train, test, source, clusters=clusters, folds=folds)
 
-    def _warn_about_others(self, arrays: dict[str, np.ndarray]) -> None:
-        """Warn about arrays that no key names, such as a test part."""
-        read = {self.x_key, self.y_key, self.x_test_key, self.y_test_key, _SPLIT, _GROUPS, _N_TRAIN}
+    def _test_keys(self, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
+        """The names of the arrays of a test part: those given, or those of X and y with ``_test`` if both are there."""
+        if self.x_test_key is not None and self.y_test_key is not None:
+            return self.x_test_key, self.y_test_key
+        usual = tuple(f"{key.removesuffix('_train')}_test" for key in (self.x_key, self.y_key))
+        return usual if {*usual} <= arrays.keys() else ()
+
+    def _warn_about_others(self, arrays: dict[str, np.ndarray], test_keys: tuple[str, ...]) -> None:
+        """Warn about arrays that are not read, such as a test part."""
+        read = {self.x_key, self.y_key, *test_keys, _SPLIT, _GROUPS, _N_TRAIN}
         if others := [name for name in arrays if name not in read]:
             warnings.warn(
                 f"{self.path}: {len(others)} arrays are left out, {shortened(', '.join(others))}; "

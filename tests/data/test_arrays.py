@@ -66,9 +66,18 @@ def test_arrays_under_any_names(save):
     assert data.source == "file mine.npz"
 
 
-def test_arrays_with_a_test_part_of_their_own(save):
-    path = save(X=X20, y=Y20, X_test=X20[:4] + 1, y_test=Y20[:4])
-    data = Arrays(path, x_test_key="X_test", y_test_key="y_test").load(0)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("names", "keys"),
+    [
+        (("X", "y", "X_test", "y_test"), {}),
+        (("x_train", "y_train", "x_test", "y_test"), {"x_key": "x_train", "y_key": "y_train"}),
+        (("X", "y", "T", "t"), {"x_test_key": "T", "y_test_key": "t"}),
+    ],
+)
+def test_arrays_with_a_test_part_of_their_own(save, names, keys):
+    path = save(**dict(zip(names, (X20, Y20, X20[:4] + 1, Y20[:4]), strict=True)))
+    data = Arrays(path, **keys).load(0)
     np.testing.assert_array_equal(data.X_train, X20)
     np.testing.assert_array_equal(data.X_test, X20[:4] + 1)
 
@@ -217,10 +226,10 @@ def test_validation_points_of_a_file_are_a_fold_of_the_training_part(arrays):
 
 @pytest.mark.filterwarnings("error")
 def test_arrays_that_are_not_read_are_warned_of(arrays):
-    path = arrays(X_test=np.ones((4, 1)), y_test=np.arange(4) % 2)
-    with pytest.warns(UserWarning, match="2 arrays are left out, X_test, y_test; dataset.x_test_key=NAME"):
+    path = arrays(T=np.ones((4, 1)), y_test=np.arange(4) % 2)
+    with pytest.warns(UserWarning, match="2 arrays are left out, T, y_test; dataset.x_test_key=NAME"):
         Arrays(path).load(0)
-    Arrays(path, x_test_key="X_test", y_test_key="y_test").load(0)
+    Arrays(path, x_test_key="T", y_test_key="y_test").load(0)
     Arrays(arrays(n_train=14, groups=np.arange(20), **SPLITS["strings"])).load(0)
 
 
