@@ -253,14 +253,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             return None
         engine = clone(self.engine_).set_params(path="auto", progress=False)
         if rule != "auto" and self._has_simple_gram(rule):
-            n = min(len(X), MOST_ROWS // (X[0].size if isinstance(self.kernel_, FieldKernel) else 1))
-            rows = np.sort(generator(seed).choice(len(X), n, replace=False))
-            moved = X[rows][None] if self.equivariant else engine.orbit_points(self.orbit_, X[rows], self.encode)
-            points = moved[0].reshape(n, -1)
-            self.kernel_, by_evidence = choose_by_evidence(
-                self.kernel_, points, np.asarray(y)[rows], self._each(rule, X)
-            )
-            return by_evidence
+            return self._choose_by_evidence(rule, engine, X, np.asarray(y), seed)
         sizes = (X[0].size,) if self.encoder_.is_identity else (self.encoder_.n_outputs_, X[0].size)
         orbit_size = len(self.orbit_.weights_)
         n = sample_size(len(X), orbit_size, *sizes)
@@ -279,6 +272,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             return choice
         self.kernel_, of_columns = choose_columns(median, self.kernel_, moved[0][0], targets, clusters, seed)
         return of_columns or choice
+
+    def _choose_by_evidence(
+        self, rule: str, engine: Engine, X: np.ndarray, y: np.ndarray, seed: int
+    ) -> EvidenceChoice | None:
+        n = min(len(X), MOST_ROWS // (X[0].size if isinstance(self.kernel_, FieldKernel) else 1))
+        rows = np.sort(generator(seed).choice(len(X), n, replace=False))
+        moved = X[rows][None] if self.equivariant else engine.orbit_points(self.orbit_, X[rows], self.encode)
+        points = moved[0].reshape(n, -1)
+        self.kernel_, choice = choose_by_evidence(self.kernel_, points, y[rows], self._each(rule, X))
+        return choice
 
     def _has_simple_gram(self, rule: str) -> bool:
         """Whether the kernel matrix is a function of distances of points, each moved by one element or none.
