@@ -86,7 +86,7 @@ class Exact(FeatureMap):
     precomputed : bool or None
         Whether :meth:`transform` gives the kernel values with the training points, and
         with ``residual`` k_{q,G}(x, x), instead of coordinates. They are in float64; in the engine's precision
-        without ``residual`` above 3,000 training points, where they fill the memory. For
+        without ``residual`` above 8,000 training points, where they fill the memory. For
         ``RidgeRegressor``, ``RidgeClassifier``, ``KernelRidgeRegressor`` and
         ``GaussianProcess``, which then factorise the kernel matrix itself. With a stream (``Engine.stream``), the
         kernel matrix of training points that exceeds ``Engine.memory`` is not held: it is a
