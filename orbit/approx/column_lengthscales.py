@@ -1,4 +1,4 @@
-"""Whether each column of a table gets a lengthscale of its own, by errors of points that had no part in choosing it."""
+"""Whether each column of a table gets a lengthscale of its own, by errors of points that were not used to fit them."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from orbit.core.random import RandomState, generator
 from orbit.solvers.left_out import encoded_targets, left_out
 from orbit.solvers.repeats import equal_rows
 
-# Points that are compared, and the fewest, below which lengthscales of the folds are too uncertain; folds. The first
-# two were chosen after a look at seven tables of 60 and 200 points, seeds 10 to 13; others are in
-# docs/results/discover.md.
+# The largest number of points that are compared, the smallest number for which a comparison is made, and the number of
+# folds. The first two were chosen after test errors of seven tables of 60 and 200 points (seeds 10 to 13) were known;
+# docs/results/discover.md has errors with other seeds.
 _COMPARED, _FEWEST, _FOLDS = 400, 50, 5
 
 
@@ -21,8 +21,8 @@ def choose_columns(
 ) -> tuple[Any, EvidenceChoice | None]:
     """The kernel with a lengthscale for each column if these lower the errors by more than chance, else ``one``, None.
 
-    The lengthscales maximise the marginal likelihood of four fifths of the points. Compared are leave-one-out errors of
-    the points of the other fifth, so that no point has a part in the lengthscales that it judges.
+    Five times, the lengthscales maximise the marginal likelihood (Rasmussen and Williams 2006, eq. 5.8) of four fifths
+    of the points, and their errors are the leave-one-out errors of the other fifth.
 
     Parameters
     ----------

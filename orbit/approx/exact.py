@@ -41,9 +41,9 @@ NARROWEST_BLOCK, _WIDEST_BLOCK = 512, 4096
 # training points. Otherwise every block of columns encodes them again.
 _ENCODED_SHARE, _OF_MATRIX = 1 / 2, 1 / 4
 
-# Kernel values of more points are in the precision of the points, others in float64. In float32 a path takes 0.7 of the
-# time, but numbers may need a lambda that it does not resolve: 5,732 molecules of QM7 have an error of 16.0 kcal/mol in
-# float32, and 12.7 in float64.
+# Kernel values of up to so many training points are computed in float64, those of more in the precision of the points.
+# A path in float32 takes 0.7 of the time, but the best lambda of a regression may be smaller than float32 resolves:
+# with 5,732 molecules of QM7 the error is 16.0 kcal/mol in float32, and 12.7 in float64.
 _PRECISE = 8000
 
 # A tile takes one over this number of the memory; a solver has the rest.

@@ -7,7 +7,7 @@ import psutil
 
 from orbit.core.errors import InputError
 
-#: Bytes for which what is left is not looked up, in several files of the kernel: a process that runs has them.
+#: Up to so many bytes are not compared with the free memory: reading it from files of the system takes longer.
 LITTLE = 2**24
 
 _CGROUPS = Path("/sys/fs/cgroup")

@@ -53,8 +53,8 @@ class Series(OwnData):
     test_path : str or None
         A file with the test part; None: that beside ``path``, else a random part of the data.
     target : str or list of str
-        Column of a table with the class or the number to predict; several make a multi-output regression. A table with
-        one series a row and no column ``label`` may have one column of text in its place.
+        Column of a table with the class or the number to predict; several make a multi-output regression. If a
+        table in wide form has no column ``label``, its only column of text is the class.
     id_column : str or None
         Column of a table that says which series a row belongs to: rows of the same value are one series (long form).
         None: every row is a series, whose values are its columns in their order (wide form).

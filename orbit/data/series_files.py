@@ -22,6 +22,7 @@ Unequal = Literal["pad", "stretch", "refuse"]
 #: Suffixes of the formats of the archives, in the order in which a folder is searched for them.
 ARCHIVE = (".ts", ".arff", ".tsv")
 
+#: Column of a table with the class or number, unless the user names another.
 DEFAULT_TARGET = "label"
 
 # A value of a .ts file with time stamps is (time, value).
@@ -186,7 +187,7 @@ def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
 
 
 def _with_found_target(table: pd.DataFrame, columns: Columns) -> Columns:
-    """Columns whose target, if it is the default and not in a table of one series a row, is the only one of text."""
+    """Columns with the only column of text as the target, if a table in wide form lacks the default one."""
     from pandas.api.types import is_numeric_dtype
 
     if columns.id is not None or columns.targets != [DEFAULT_TARGET] or DEFAULT_TARGET in table:

@@ -113,15 +113,24 @@ def csv_options(
     try:
         if "sep" not in options:
             tried = [*filter(None, [fitted.get("sep")]), *_SEPARATORS]
-            read = {"nrows": 0, "skipinitialspace": True, **options}
-            headers = {sep: {*pd.read_csv(file, sep=sep, **read).columns} for sep in tried}
-            most = max(headers, key=lambda sep: len(headers[sep]))
-            options["sep"] = next((sep for sep, header in headers.items() if {*names} <= header), most)
+            options["sep"] = _separator(file, {*names}, tried, {"nrows": 0, "skipinitialspace": True} | options)
         if "decimal" not in options:
             options |= _signs(file, texts, options)
     except (ValueError, LookupError, OSError):  # which reading the whole file gives again
         pass
     return {"sep": ",", "decimal": "."} | options
+
+
+def _separator(file: Path, names: set[str], tried: list[str], options: dict[str, Any]) -> str:
+    """The first separator with which the header has all names; if none has, that with which it has most columns."""
+    most, found = 0, tried[0]
+    for sep in tried:
+        header = {*pd.read_csv(file, sep=sep, **options).columns}
+        if names <= header:
+            return sep
+        if len(header) > most:
+            most, found = len(header), sep
+    return found
 
 
 def _encoding(file: Path) -> str:

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -147,8 +148,17 @@ class RidgeSolver:
             choice = choose(problem, path, trim, float32, scorer, self.selection == "loo")
         finally:
             problem.release()
-        is_repeated = choice.below_float32 and problem.gains_by_float64
-        return self._choose_from(rows, path, False, scorer) if is_repeated else choice
+        if not choice.below_float32:
+            return choice
+        if problem.gains_by_float64:
+            return self._choose_from(rows, path, False, scorer)
+        if len(path) > 1:
+            warnings.warn(
+                f"the chosen regularization={choice.value:.4g} is among the smallest that kernel values in float32 "
+                "resolve, so a smaller one may be better: set engine.dtype=float64",
+                stacklevel=2,
+            )
+        return choice
 
     def _parts(self, rows: WeightedRows, labels: np.ndarray | None, clusters: np.ndarray | None) -> list[Split]:
         if clusters is not None:

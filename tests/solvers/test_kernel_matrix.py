@@ -1,6 +1,7 @@
 """Least squares on kernel matrices in float32 beside plain formulas in float64: solutions, scores, memory."""
 
 import tracemalloc
+import warnings
 from unittest.mock import Mock
 
 import numpy as np
@@ -165,6 +166,22 @@ def test_a_fit_takes_no_second_matrix(rng):
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert taken < 0.7 * K.nbytes  # blocks along the diagonal, which are half of such a small matrix
+
+
+@pytest.mark.parametrize(
+    ("learner", "noise", "warned"),
+    [(RidgeRegressor, 0, True), (KernelRidgeRegressor, 0, True), (RidgeRegressor, 1, False)],
+)
+def test_a_choice_that_float32_limits_is_a_warning(rng, monkeypatch, learner, noise, warned):
+    monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 100)
+    monkeypatch.setattr("orbit.approx.exact._PRECISE", 100)
+    X = rng.uniform(-1, 1, (300, 2)).astype(np.float32)
+    y = np.sin(3 * X[:, 0]) * X[:, 1] + noise * rng.standard_normal(300)
+    K = Exact(Gaussian(1.0), precomputed=True).fit(X).transform(X)
+    with warnings.catch_warnings(record=True, action="always") as found:
+        fitted = learner().fit(K, y)
+    expected = f"={fitted.regularization_:.4g} is among the smallest that kernel values in float32 resolve"
+    assert any(expected in str(each.message) for each in found) == warned
 
 
 def test_kernel_values_are_float32_for_many_points_in_float32_only(rng, monkeypatch):
