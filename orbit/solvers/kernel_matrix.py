@@ -18,8 +18,10 @@ from orbit.core.device_matrix import DeviceMatrix, as_tensor, contiguous, zeros
 from orbit.core.errors import InputError
 from orbit.core.memory import process_bytes, size_text
 from orbit.core.threads import in_threads
+from orbit.solvers.band import Band
+from orbit.solvers.base import PANEL, smallest_resolved
 from orbit.solvers.conjugate_gradients import conjugate_gradients
-from orbit.solvers.factorisations import PANEL, Band, Cholesky, smallest_resolved
+from orbit.solvers.factorisations import Cholesky
 from orbit.solvers.least_squares import LeastSquares
 from orbit.solvers.moments import EPS, FLOAT32_ERROR, Centering
 from orbit.solvers.structure import Operator

@@ -21,7 +21,8 @@ from orbit.core.errors import InputError
 from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
 from orbit.solvers import products
-from orbit.solvers.factorisations import MAX_EIGEN, Cholesky, Factorisation, factorise, smallest_resolved
+from orbit.solvers.base import Factorisation, smallest_resolved
+from orbit.solvers.factorisations import MAX_EIGEN, Cholesky, factorise
 from orbit.solvers.moments import EPS, FLOAT32_ERROR, Centering, CentredRows, System
 from orbit.solvers.structure import Blocks, Operator
 

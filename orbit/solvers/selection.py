@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from orbit.core.errors import InputError
-from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES, is_large
+from orbit.solvers.base import is_large
+from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES
 from orbit.solvers.least_squares import ABOVE_ROUNDING, LeastSquares
 from orbit.solvers.moments import EPS, FLOAT32_ERROR
 from orbit.solvers.repeats import Repeats

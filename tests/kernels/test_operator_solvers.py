@@ -12,7 +12,8 @@ from orbit import CurlFree, Decomposable, Haar, InputError, OperatorRandomFourie
 from orbit.core.parts import validation_parts
 from orbit.core.random import hold_out
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
-from orbit.solvers.factorisations import Band, Eigen, Tridiagonal
+from orbit.solvers.band import Band
+from orbit.solvers.factorisations import Eigen, Tridiagonal
 from orbit.solvers.least_squares import Primal
 from orbit.solvers.moments import System
 from orbit.solvers.output_matrix import learn_output

@@ -47,7 +47,7 @@ def test_large_systems_choose_as_small_ones_do(rng, monkeypatch, selection, d):
     y = X[:, 0] + 0.3 * rng.standard_normal(400)
     small, large = (RidgeRegressor(selection=selection, random_state=0) for _ in range(2))
     small.fit(X, y)
-    monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 10)
+    monkeypatch.setattr("orbit.solvers.base.LARGE", 10)
     monkeypatch.setattr("orbit.solvers.factorisations.BAND_FROM", 10)
     large.fit(X, y)
     # at the smallest values, by which rounding is divided, gcv scores agree to 4e-5

@@ -245,7 +245,7 @@ def smooth(rng):
 @pytest.fixture
 def products(monkeypatch):
     """Whether the products of each system were taken in float64, in order; systems of 20 columns count as large."""
-    monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 20)
+    monkeypatch.setattr("orbit.solvers.base.LARGE", 20)
     monkeypatch.setattr("orbit.solvers.factorisations.BAND_FROM", 20)
     taken, original = [], Moments.__init__
     monkeypatch.setattr(

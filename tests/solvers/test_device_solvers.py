@@ -92,7 +92,7 @@ def test_points_that_repeat(rng):
 @pytest.mark.parametrize("name", ["one", "loo", "hold_out"])
 def test_large_systems(rng, name, shape, dtype, monkeypatch):
     """Reduced by blocks, and of many rows for each column with products in float32 and a refined solution."""
-    for place in ("factorisations.LARGE", "factorisations.BAND_FROM", "weighted_rows.LEVERAGES_BY_EIGENVALUES"):
+    for place in ("base.LARGE", "factorisations.BAND_FROM", "weighted_rows.LEVERAGES_BY_EIGENVALUES"):
         monkeypatch.setattr(f"orbit.solvers.{place}", 10)
     monkeypatch.setattr("orbit.solvers.selection.LEVERAGES_BY_EIGENVALUES", 10)
     monkeypatch.setattr("orbit.solvers.factorisations._ROWS_BANDED", 1)
@@ -104,7 +104,7 @@ def test_large_systems(rng, name, shape, dtype, monkeypatch):
 @pytest.mark.parametrize("large", [10, 3000])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_kernel_values(rng, name, large, dtype, monkeypatch):
-    monkeypatch.setattr("orbit.solvers.factorisations.LARGE", large)
+    monkeypatch.setattr("orbit.solvers.base.LARGE", large)
     X, X_new = points(rng, 250, 5, np.float64)
     structure = GramStructure(len(X), False)
     K, K_new = (

@@ -8,8 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from orbit import Engine, Gaussian, KernelRidgeRegressor, RandomFourier, RidgeClassifier, RidgeRegressor
 from orbit.learners.streaming import FeatureStream, fit_stream
+from orbit.solvers.band import Band
 from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
-from orbit.solvers.factorisations import Band, Cholesky, Eigen, Tridiagonal, factorise
+from orbit.solvers.factorisations import Cholesky, Eigen, Tridiagonal, factorise
 from orbit.solvers.least_squares import Dual, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.passes import StreamedSystem
@@ -49,7 +50,8 @@ def test_factorisations_in_blocks_are_the_eigendecomposition(
     system, rng, monkeypatch, centering, kind, dtype, precise, tolerance
 ):
     monkeypatch.setattr("orbit.solvers.moments.BLOCK_ROWS", 7)
-    monkeypatch.setattr("orbit.solvers.factorisations.BLOCK", 3)
+    monkeypatch.setattr("orbit.solvers.band.BLOCK", 3)
+    monkeypatch.setattr("orbit.solvers.band.PANEL", 6)
     monkeypatch.setattr("orbit.solvers.factorisations.PANEL", 6)
     X, Y = system[0].astype(dtype), system[1]
     w = rng.random(len(X)) + 0.2
@@ -129,8 +131,9 @@ class TestFactorisations:
     @pytest.mark.parametrize("kind", FACTORISATIONS)
     @pytest.mark.parametrize("scales", [[1, 1, 1], [2.0, 0.3, 2.0], [0.0, 1e-3, 5.0]], ids=str)
     def test_solutions_for_several_lambdas_and_scales(self, matrix, kind, scales, monkeypatch):
+        monkeypatch.setattr("orbit.solvers.band.PANEL", 40)
         monkeypatch.setattr("orbit.solvers.factorisations.PANEL", 40)
-        monkeypatch.setattr("orbit.solvers.factorisations.BLOCK", 8)
+        monkeypatch.setattr("orbit.solvers.band.BLOCK", 8)
         A, right = matrix
         solved = kind(A.copy(), right, np.array(scales, dtype=float))
         for value in (1e-1, 1e-5, 1e-2):  # in no order: each starts from A itself
@@ -164,7 +167,8 @@ class TestFactorisations:
 
     def test_a_reduction_in_float32_is_that_of_a_matrix_near_it(self, rng, monkeypatch):
         """A is off by at most 1e-6 of its largest eigenvalue, 20 roundings: so are solutions and degrees of freedom."""
-        monkeypatch.setattr("orbit.solvers.factorisations.BLOCK", 8)
+        monkeypatch.setattr("orbit.solvers.band.BLOCK", 8)
+        monkeypatch.setattr("orbit.solvers.band.PANEL", 40)
         monkeypatch.setattr("orbit.solvers.factorisations.PANEL", 40)
         Q, size = np.linalg.qr(rng.standard_normal((400, 400)))[0], 400
         values, scales = np.geomspace(1, 1e-9, size), np.array([1.0, 0.1, 0.1])
@@ -181,7 +185,7 @@ class TestFactorisations:
 
     @pytest.mark.parametrize("scales", [[1, 1, 1], [2.0, 0.3, 0.0]], ids=str)
     def test_values_outside_the_path_are_solved_when_asked_for(self, matrix, scales, monkeypatch):
-        monkeypatch.setattr("orbit.solvers.factorisations._TOGETHER", 64)  # two values
+        monkeypatch.setattr("orbit.solvers.band._TOGETHER", 64)  # two values
         A, right = matrix
         scales, path = np.array(scales, dtype=float), np.array([1e-6, 1e-4, 1e-2])
         together, alone = Band(A.copy(), right, scales, path), Band(A.copy(), right, scales)
@@ -198,7 +202,7 @@ class TestFactorisations:
 
     @pytest.mark.parametrize("kind", FACTORISATIONS)
     def test_quadratic_forms_of_inverses(self, matrix, kind, monkeypatch):
-        monkeypatch.setattr("orbit.solvers.factorisations.BLOCK", 8)  # the last block is not full
+        monkeypatch.setattr("orbit.solvers.band.BLOCK", 8)  # the last block is not full
         A, right = matrix
         solved = kind(A.copy(), right, np.ones(3))
         in_basis = solved.to_basis(right)
