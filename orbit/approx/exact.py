@@ -28,6 +28,7 @@ from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues
 from orbit.orbits import Orbit
 from orbit.registry import register
+from orbit.solvers.base import is_large
 from orbit.solvers.structure import GramStructure
 
 log = logging.getLogger(__name__)
@@ -40,11 +41,6 @@ NARROWEST_BLOCK, _WIDEST_BLOCK = 512, 4096
 # What the encoded orbits of all points may take: this share of the memory of the engine, or of the kernel matrix of the
 # training points. Otherwise every block of columns encodes them again.
 _ENCODED_SHARE, _OF_MATRIX = 1 / 2, 1 / 4
-
-# Kernel values of up to so many training points are computed in float64, those of more in the precision of the points.
-# A path in float32 takes 0.7 of the time, but the best lambda of a regression may be smaller than float32 resolves:
-# with 5,732 molecules of QM7 the error is 16.0 kcal/mol in float32, and 12.7 in float64.
-_PRECISE = 8000
 
 # A tile takes one over this number of the memory; a solver has the rest.
 _OF_SOLVER = 2
@@ -86,7 +82,7 @@ class Exact(FeatureMap):
     precomputed : bool or None
         Whether :meth:`transform` gives the kernel values with the training points, and
         with ``residual`` k_{q,G}(x, x), instead of coordinates. They are in float64; in the engine's precision
-        without ``residual`` above 8,000 training points, where they fill the memory. For
+        without ``residual`` above 3,000 training points, where they fill the memory. For
         ``RidgeRegressor``, ``RidgeClassifier``, ``KernelRidgeRegressor`` and
         ``GaussianProcess``, which then factorise the kernel matrix itself. With a stream (``Engine.stream``), the
         kernel matrix of training points that exceeds ``Engine.memory`` is not held: it is a
@@ -165,7 +161,7 @@ class Exact(FeatureMap):
     def features_dtype(self, n: int, dtype: np.dtype) -> np.dtype:
         if not self.precomputed:
             return dtype
-        return dtype if n > _PRECISE and not self.residual else np.dtype(np.float64)
+        return dtype if is_large(n) and not self.residual else np.dtype(np.float64)
 
     def _working_dtype(self, dtype: np.dtype) -> np.dtype:
         return np.dtype(np.float64)

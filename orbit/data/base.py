@@ -256,8 +256,8 @@ class Loader(Component):
     default_group : dict or None
         The group that a run uses when none is given: its name, and parameters that differ from its defaults. None is
         the one that :func:`orbit.discover` finds on training points.
-    fixed_task : {"classification", "regression"} or None
-        The task; None if it depends on the data.
+    fixed_task, known_task : {"classification", "regression"} or None
+        The task of all loaders of the class, and of this one; None if it depends on the data.
     pixels : bool
         Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
     ink : bool
@@ -296,6 +296,10 @@ class Loader(Component):
     _: KW_ONLY
     n_train: PositiveInt | None = None
     n_test: PositiveInt | None = None
+
+    @property
+    def known_task(self) -> Task | None:
+        return self.fixed_task
 
     @classmethod
     def representation_for(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -436,6 +440,10 @@ class OwnData(Loader):
     _: KW_ONLY
     task: Literal["auto", "classification", "regression"] = "auto"
     test_fraction: Fraction = 0.25
+
+    @property
+    def known_task(self) -> Task | None:
+        return None if self.task == "auto" else self.task
 
     def _required(self, key: str, what: str) -> Any:
         """The value of a parameter; raises ``InputError`` if it is not given, saying what it is."""

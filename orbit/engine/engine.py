@@ -56,8 +56,9 @@ class Engine(Component):
         ``auto`` is a GPU if there is one.
     dtype : {"auto", "float32", "float64"}
         ``auto`` keeps the precision of the data: float32 for float32 and
-        integers, float64 for float64. On the command line it is float32, and
-        float64 for ``representation=many_body``.
+        integers, float64 for float64. On the command line it is float64 for
+        targets that are numbers, without an encoder and a stream, and for
+        ``representation=many_body``; otherwise float32.
     stream : bool
         Learn from batches of rows, without ever holding all features; memory does
         not grow with n. For learners that support it, such as ridge and adagrad.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orbit
@@ -12,13 +13,27 @@ from runners.config.settings import check_name
 from runners.config.signatures import signature
 
 
-def fill_defaults(config: dict[str, Any], exact_is_cheap: bool = True) -> list[str]:
+@dataclass(frozen=True)
+class Facts:
+    """What defaults depend on that only the data tell.
+
+    Attributes
+    ----------
+    exact_is_cheap : whether the exact kernel of all training points takes seconds
+    needs_float64 : whether the targets are numbers, which may be known to more digits than float32 has
+    """
+
+    exact_is_cheap: bool = True
+    needs_float64: bool = False
+
+
+def fill_defaults(config: dict[str, Any], facts: Facts) -> list[str]:
     """Replace ``auto`` and null, in place, by the values that follow from other choices; return the keys filled in."""
     return [
-        *_approx(config, exact_is_cheap),
+        *_approx(config, facts),
         *_encoder(config),
         *_representation(config),
-        *_precision(config),
+        *_precision(config, facts),
         *_group(config),
         *_distribution_and_orbit(config),
         *_kernel(config),
@@ -38,7 +53,7 @@ def _class(config: dict[str, Any], kind: str) -> Any:
     return orbit.get(kind, config[kind]["name"])
 
 
-def _approx(config: dict[str, Any], exact_is_cheap: bool) -> list[str]:
+def _approx(config: dict[str, Any], facts: Facts) -> list[str]:
     """``exact`` where it is cheap, for a learner of prior variances, which features of few columns underestimate.
 
     ``nystrom`` otherwise, and if a key of it is given.
@@ -47,7 +62,7 @@ def _approx(config: dict[str, Any], exact_is_cheap: bool) -> list[str]:
         return []
     given = {key: value for key, value in config["approx"].items() if value is not None} | {"name": "nystrom"}
     plain = len(given) == 1 and config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
-    if plain and exact_is_cheap and signature("learner", config["learner"]["name"]).needs_norms:
+    if plain and facts.exact_is_cheap and signature("learner", config["learner"]["name"]).needs_norms:
         given = {"name": "exact"}
     config["approx"] = complete("approx", given)
     return ["approx"]
@@ -74,14 +89,14 @@ def _representation(config: dict[str, Any]) -> list[str]:
     return ["representation"]
 
 
-def _precision(config: dict[str, Any]) -> list[str]:
-    """float32, which is twice as fast, unless the representation asks for float64.
+def _precision(config: dict[str, Any], facts: Facts) -> list[str]:
+    """float32, which is twice as fast, unless the representation or the targets ask for float64.
 
     In Python, features keep the precision of their data, as those of scikit-learn do.
     """
     if config["engine"]["dtype"] != "auto":
         return []
-    config["engine"]["dtype"] = _class(config, "representation").precision
+    config["engine"]["dtype"] = "float64" if facts.needs_float64 else _class(config, "representation").precision
     return ["engine.dtype"]
 
 

@@ -1,8 +1,8 @@
 """From a composed configuration to a plan: defaults filled in, components built and checked.
 
-This module does not compute, and reads data only to count the points where ``approx=auto`` depends on their number, so
-that a wrong configuration fails before any work.
-Every component is built once, and a run uses copies of the components that were checked.
+This module does not compute, and reads data only where a default depends on the number of points or on their targets,
+so that a wrong configuration fails before any work. Every component is built once, and a run uses copies of the
+components that were checked.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,7 @@ from orbit.data.base import Loader
 from orbit.learners.streaming import sample_rows
 from orbit.registry import check_parameters
 from runners.config import checks
-from runners.config.defaults import complete, fill_defaults
+from runners.config.defaults import Facts, complete, fill_defaults
 from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.config.settings import check_settings, resolved
 from runners.config.signatures import config_fields, signature
@@ -39,10 +40,14 @@ from runners.config.signatures import config_fields, signature
 #: The most training points, and moved training points, for which ``approx=auto`` is ``exact``.
 MOST_EXACT, MOST_EXACT_MOVED = 3000, 32_000
 
+#: The most training points whose kernel matrix ``engine.dtype=auto`` takes in float64 for numbers: some gigabytes.
+MOST_FLOAT64_GRAM = 12_000
+
 _SEEDED = ("approx", "hyper", "learner")
 
-# The data set that was loaded last, kept in memory for the next job of a sweep.
+# The data set that was loaded last, kept in memory for the next job of a sweep, and the seconds of each reading.
 _last: dict[tuple[type[Loader], str], tuple[Dataset, Warned]] = {}
+_readings: list[float] = []
 
 
 @dataclass(frozen=True)
@@ -85,11 +90,6 @@ class Plan:
     def has_default_identity(self) -> bool:
         """Whether there is no group because the user names none, and that of the data set is the identity."""
         return self.composed["group"]["name"] == "auto" and self.config["group"]["name"] == "identity"
-
-    @property
-    def exact_if_cheap(self) -> bool:
-        """Whether ``approx=auto`` is ``exact``, for which the points may be too many."""
-        return self.composed["approx"]["name"] == "auto" and self.config["approx"]["name"] == "exact"
 
     @property
     def resumes(self) -> bool:
@@ -257,10 +257,19 @@ def loaded(loader: Loader, settings: dict[str, Any], seed: int, files: list[Fing
     key = type(loader), json.dumps([settings, seed, digest(files)], sort_keys=True, default=str)
     if key not in _last:
         _last.clear()  # before the next one is loaded, so that this function never keeps two in memory
+        start = time.perf_counter()
         _last[key] = with_warnings(lambda: loader.load(seed))
+        _readings.append(time.perf_counter() - start)
     data, warned = _last[key]
     warn(warned)
     return data
+
+
+def seconds_of_reading() -> float:
+    """The seconds that reading data has taken since the last call."""
+    seconds = sum(_readings)
+    _readings.clear()
+    return seconds
 
 
 def plan(cfg: DictConfig) -> Plan:
@@ -277,24 +286,46 @@ def plan(cfg: DictConfig) -> Plan:
 
 def make_plan(composed: dict[str, Any]) -> Plan:
     """A plan from a composed configuration as plain dictionaries. See :func:`plan`."""
-    made = _made(composed, exact_is_cheap=True)
-    return made if not made.exact_if_cheap or _exact_is_cheap(made) else _made(composed, exact_is_cheap=False)
+    made = _made(composed, facts := Facts())
+    runner: Any = orbit.get("runner", made.config["runner"]["name"])
+    if runner.uses_data and (found := Facts(_exact_is_cheap(made), _needs_float64(made))) != facts:
+        return _made(composed, found)
+    return made
 
 
 def _exact_is_cheap(made: Plan) -> bool:
-    """Whether the exact kernel of all training points takes seconds. Reads the data if no number of points is given."""
-    runner: Any = orbit.get("runner", made.config["runner"]["name"])
-    if not runner.uses_data:
+    """Whether the exact kernel of all training points takes seconds, where ``approx=auto`` depends on it."""
+    if made.composed["approx"]["name"] != "auto" or made.config["approx"]["name"] != "exact":
         return True
-    n = made._part("dataset").n_train or len(made.load().X_train)
+    n = _n_train(made)
     return n <= MOST_EXACT and n * made.config["orbit"]["size"] <= MOST_EXACT_MOVED
 
 
-def _made(composed: dict[str, Any], exact_is_cheap: bool) -> Plan:
+def _needs_float64(made: Plan) -> bool:
+    """Whether targets are numbers, where ``engine.dtype=auto`` depends on it: they may be a smooth function without noise.
+
+    Not with an encoder, because features of pictures and series hardly tell a number to seven digits; nor for a stream
+    and large kernel matrices, for which time and memory matter more.
+    """
+    config, loader = made.config, made._part("dataset")
+    is_open = made.composed["engine"]["dtype"] == "auto" and config["engine"]["dtype"] == "float32"
+    if not is_open or config["engine"]["stream"] or not made._part("encoder").is_identity:
+        return False
+    if (loader.known_task or made.load().task) == "classification":
+        return False
+    return not made._part("approx").gives_gram or _n_train(made) <= MOST_FLOAT64_GRAM
+
+
+def _n_train(made: Plan) -> int:
+    """The number of training points. Reads the data if none is given."""
+    return made._part("dataset").n_train or len(made.load().X_train)
+
+
+def _made(composed: dict[str, Any], facts: Facts) -> Plan:
     config = copy.deepcopy(composed)
     check_settings(config)
     _leave_out(config)
-    result = Plan(config, fill_defaults(config, exact_is_cheap), composed)
+    result = Plan(config, fill_defaults(config, facts), composed)
     for kind in (*KINDS, "engine", "orbit"):
         if kind not in ("learner", "runner"):  # the task may depend on the data; variants are run by another runner
             result._part(kind)
@@ -309,7 +340,7 @@ def _made(composed: dict[str, Any], exact_is_cheap: bool) -> Plan:
     result._part("orbit").check_memory()
     result._check_selection()
     checks.check_augmentation(config)
-    _check_learner(result, loader.fixed_task)
+    _check_learner(result, loader.known_task)
     checks.check_processes(config)
     return result
 

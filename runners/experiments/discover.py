@@ -69,8 +69,7 @@ class Discover(Runner):
         self.refine = refine
 
     def run(self, job: Job) -> None:
-        with job.stage("load"):
-            data = job.load()
+        data = job.load()
         with job.stage("discover"):
             found = discovered(job.plan, data, self.n_points, self.refine)
         table = found.table

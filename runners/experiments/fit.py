@@ -63,8 +63,7 @@ class Fit(Runner):
         return estimated({"fit": [(plan, 1)]})
 
     def run(self, job: Job) -> None:
-        with job.stage("load"):
-            data = job.load()
+        data = job.load()
         training = Training(job, job.plan)
         fitted = fit_and_score(job.plan, data, job, training)
         job.log_metrics(fitted.metrics)

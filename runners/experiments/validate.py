@@ -39,8 +39,7 @@ class Validate(Runner):
         return [Measurements().estimate_validation(plan, plan.load())]
 
     def run(self, job: Job) -> None:
-        with job.stage("load"):
-            data = job.load()
+        data = job.load()
         selection = job.plan.component("selection")
         metric, splits = metric_of(selection.metric, data.task), selection.splits(data, job.plan.seed("selection"))
         check_fit(job.plan, data)

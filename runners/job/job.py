@@ -17,7 +17,7 @@ from orbit.core import interruption
 from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.config.names import data_name
-from runners.config.plan import Plan
+from runners.config.plan import Plan, seconds_of_reading
 from runners.measure.results import Result
 from runners.measure.tables import markdown_table
 from runners.tracking.reading import with_encoder
@@ -79,7 +79,15 @@ class Job(Stopwatch):
 
     def load(self, plan: Plan | None = None) -> Dataset:
         """Load the data set of the job's plan or of another one, and record it; the first is logged."""
-        data, name = (plan or self.plan).load(), data_name((plan or self.plan).config["dataset"])
+        if plan is None:
+            with self.stage("load"):
+                data = self.plan.load()
+            self.metrics["time/load_s"] = max(
+                self.metrics["time/load_s"], seconds_of_reading()
+            )  # a default may read it
+        else:
+            data = plan.load()
+        name = data_name((plan or self.plan).config["dataset"])
         log.log(logging.DEBUG if self.record.dataset else logging.INFO, "%s (%s)", data.describe(), data.source)
         about = {"name": name, "source": data.source, "description": data.describe()}
         for note in data.notes:

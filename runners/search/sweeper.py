@@ -142,7 +142,7 @@ def _objective(cfg: DictConfig, space: dict[str, Any]) -> tuple[str, str]:
             "set runner=validate, whose metric is of training points alone"
         )
     made = plan(cfg)
-    task, metric = made.component("dataset").fixed_task, made.config["selection"]["metric"]
+    task, metric = made.component("dataset").known_task, made.config["selection"]["metric"]
     if task is None and metric is None:
         raise InputError(
             f"selection.metric: expected {' or '.join(names[0] for names in METRICS.values())}, because the task of "

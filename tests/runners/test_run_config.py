@@ -3,15 +3,16 @@
 import functools
 import re
 
+import numpy as np
 import pytest
 import yaml
-from command_line import CONF, CONF_DIRS, EXPERIMENTS, by_hydra_alone, composed, quickly_composed
+from command_line import CONF, CONF_DIRS, EXPERIMENTS, by_hydra_alone, composed, fitted, quickly_composed
 from omegaconf import OmegaConf
 
 import orbit
 import runners.components  # noqa: F401  registers the runners
 from orbit.core.errors import InputError, UnknownNameError
-from runners.config.defaults import fill_defaults
+from runners.config.defaults import Facts, fill_defaults
 from runners.config.info import describe_topic, requested
 from runners.config.plan import plan
 from runners.config.schema import KINDS, PLUGINS, config_parameters
@@ -263,7 +264,7 @@ class TestGroupOfTheDataSet:
     def test_is_filled_in_and_part_of_the_name_of_a_run(self, dataset, group):
         cfg = composed(f"dataset={dataset}")
         config = OmegaConf.to_container(cfg, resolve=True)
-        assert "group" in fill_defaults(config)
+        assert "group" in fill_defaults(config, Facts())
         assert config["group"]["name"] == group
         assert cfg.run_name == f"{dataset}-{'auto' if dataset == 'images' else group}-nystrom-s0"
 
@@ -327,9 +328,41 @@ FIELD = "dataset=vector_field group=identity approx=exact"
 )
 def test_settings_that_follow_from_others(key, expected, overrides):
     config = OmegaConf.to_container(quickly_composed(*overrides.split()))
-    fill_defaults(config)
+    fill_defaults(config, Facts())
     section, name = key.split(".")
     assert config[section][name] == expected
+
+
+class TestPrecision:
+    @pytest.mark.parametrize(
+        ("expected", "overrides"),
+        [
+            ("float32", ("dataset=digits",)),
+            ("float64", ("dataset=vector_field",)),
+            ("float32", ("dataset=vector_field", "engine.dtype=float32")),
+            ("float32", ("dataset=vector_field", "engine.stream=true")),
+            ("float32", ("dataset=vector_field", "encoder=pca", "encoder.n_components=2", "approx=nystrom")),
+            ("float64", ("dataset=vector_field", "approx=exact", "learner=krr", "dataset.n_train=12000")),
+            ("float32", ("dataset=vector_field", "approx=exact", "learner=krr", "dataset.n_train=12001")),
+            ("float64", ("dataset=vector_field", "approx=rf", "dataset.n_train=12001")),
+        ],
+    )
+    def test_is_float64_for_numbers(self, expected, overrides):
+        assert plan(quickly_composed(*overrides)).config["engine"]["dtype"] == expected
+
+    @pytest.mark.parametrize(("targets", "expected"), [([0.5, 1.5], "float64"), (["a", "b"], "float32")])
+    def test_is_that_for_the_targets_of_a_file(self, tmp_path, targets, expected):
+        np.savez(tmp_path / "a.npz", X=np.random.default_rng(0).random((40, 3)), y=np.array(targets * 20))
+        made = plan(quickly_composed("dataset=arrays", f"dataset.path={tmp_path / 'a.npz'}", "group=identity"))
+        assert made.config["engine"]["dtype"] == expected
+        assert "engine.dtype" in made.defaults
+
+    def test_of_a_smooth_function_matters(self, tmp_path):
+        X = np.random.default_rng(0).random((300, 2))
+        np.savez(tmp_path / "a.npz", X=X, y=np.sin(3 * X[:, 0]) * X[:, 1])
+        settings = ("dataset=arrays", f"dataset.path={tmp_path / 'a.npz'}", "group=identity", "tracking.enabled=false")
+        by_default, coarse = (fitted(*settings, *more).metrics["test/rmse"] for more in ((), ("engine.dtype=float32",)))
+        assert by_default < coarse / 10
 
 
 class TestApproxAuto:

@@ -19,7 +19,6 @@ N = 420
 def problem(rng, monkeypatch):
     """Kernel values in float32 of more points than are called large, and targets of two outputs."""
     monkeypatch.setattr("orbit.solvers.base.LARGE", 100)
-    monkeypatch.setattr("orbit.approx.exact._PRECISE", 100)
     X = rng.standard_normal((N, 5)).astype(np.float32)
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2]) + 0.1 * rng.standard_normal((N, 2))
     K = Exact(Gaussian(2.0), precomputed=True).fit(X).transform(X)
@@ -112,7 +111,6 @@ def test_a_value_too_small_for_a_factor_in_float32_takes_one_in_float64(rng):
 
 def test_a_value_below_the_rounding_of_the_kernel_matrix_is_refused(rng, monkeypatch):
     monkeypatch.setattr("orbit.solvers.base.LARGE", 100)
-    monkeypatch.setattr("orbit.approx.exact._PRECISE", 100)
     X, Y = rng.standard_normal((N, 2)).astype(np.float32), rng.standard_normal(N)
     K = Exact(Gaussian(3.0), precomputed=True).fit(X).transform(X)
     with pytest.raises(
@@ -174,7 +172,6 @@ def test_a_fit_takes_no_second_matrix(rng):
 )
 def test_a_choice_that_float32_limits_is_a_warning(rng, monkeypatch, learner, noise, warned):
     monkeypatch.setattr("orbit.solvers.base.LARGE", 100)
-    monkeypatch.setattr("orbit.approx.exact._PRECISE", 100)
     X = rng.uniform(-1, 1, (300, 2)).astype(np.float32)
     y = np.sin(3 * X[:, 0]) * X[:, 1] + noise * rng.standard_normal(300)
     K = Exact(Gaussian(1.0), precomputed=True).fit(X).transform(X)
@@ -186,7 +183,6 @@ def test_a_choice_that_float32_limits_is_a_warning(rng, monkeypatch, learner, no
 
 def test_kernel_values_are_float32_for_many_points_in_float32_only(rng, monkeypatch):
     monkeypatch.setattr("orbit.solvers.base.LARGE", 20)
-    monkeypatch.setattr("orbit.approx.exact._PRECISE", 20)
     X = rng.standard_normal((30, 3)).astype(np.float32)
     for points, residual, dtype in (
         (X, False, np.float32),
