@@ -302,7 +302,7 @@ def _exact_is_cheap(made: Plan) -> bool:
 
 
 def _needs_float64(made: Plan) -> bool:
-    """Whether targets are numbers, where ``engine.dtype=auto`` depends on it: they may be a smooth function without noise.
+    """Whether targets are numbers, maybe of a smooth function without noise, where ``engine.dtype=auto`` asks.
 
     Not with an encoder, because features of pictures and series hardly tell a number to seven digits; nor for a stream
     and large kernel matrices, for which time and memory matter more.
