@@ -249,7 +249,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         and the median for classes with most encoders.
         """
         rule = self.kernel_.lengthscale_rule
-        if rule is None or (rule == "auto" and self.encoder_.median_for_classes and are_classes(np.asarray(y))):
+        if rule is None or (rule == "auto" and not self.encoder_.is_linear and are_classes(np.asarray(y))):
             return None
         engine = clone(self.engine_).set_params(path="auto", progress=False)
         if rule != "auto" and self._has_simple_gram(rule):

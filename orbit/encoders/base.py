@@ -27,13 +27,12 @@ class Encoder(Component):
 
     Attributes
     ----------
-    is_identity : bool
-        Whether the vector of a point is the point itself, flattened.
+    is_identity, is_linear : bool
+        Whether the vector of a point is the point itself, flattened; or a linear or affine map of it. With another
+        encoder ``kernel.lengthscale=auto`` is the median for class labels, because for features that are pooled or
+        normalised no multiple of it classified better (docs/results/discover.md).
     complexity : int
         Of encoders that a run compares, one with a higher complexity must lower the error by 5 % and more than chance.
-    median_for_classes : bool
-        Whether ``kernel.lengthscale=auto`` is the median distance of the vectors if targets are class labels. For
-        features that are pooled or normalised no multiple of it classified better (docs/results/discover.md).
     is_fitted : bool
         Whether :meth:`fit` changes nothing, so that any sample will do.
     shape_in_ : tuple of int
@@ -43,8 +42,8 @@ class Encoder(Component):
     """
 
     is_identity: ClassVar[bool] = False
+    is_linear: ClassVar[bool] = False
     complexity: int = 0
-    median_for_classes: ClassVar[bool] = True
     is_fitted: ClassVar[bool] = False
 
     shape_in_: tuple[int, ...]
@@ -160,8 +159,8 @@ class NoEncoder(Encoder):
     tensor([[0., 1., 2., 3.]])
     """
 
-    median_for_classes = False
     is_identity = True
+    is_linear = True
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         self.n_outputs_ = math.prod(self.shape_in_)

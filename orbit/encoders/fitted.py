@@ -31,8 +31,8 @@ class FittedEncoder(Encoder):
         self.encoder = encoder
 
     @property
-    def median_for_classes(self) -> bool:  # type: ignore[override]
-        return self.encoder.median_for_classes
+    def is_linear(self) -> bool:  # type: ignore[override]
+        return self.encoder.is_linear
 
     def __sklearn_clone__(self) -> "FittedEncoder":
         return self

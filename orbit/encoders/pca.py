@@ -47,7 +47,7 @@ class PrincipalComponents(Encoder):
     torch.Size([20, 5])
     """
 
-    median_for_classes = False
+    is_linear = True
 
     def __init__(self, n_components: PositiveInt = 256) -> None:
         self.n_components = n_components

@@ -35,7 +35,7 @@ class UpperTriangle(Encoder):
     tensor([[1., 4., 5.]], dtype=torch.float64)
     """
 
-    median_for_classes = False
+    is_linear = True
 
     def __init__(self, keeps: Literal["l2", "l1", "triangle"] = "l2") -> None:
         self.keeps = keeps

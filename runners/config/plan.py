@@ -304,12 +304,12 @@ def _exact_is_cheap(made: Plan) -> bool:
 def _needs_float64(made: Plan) -> bool:
     """Whether targets are numbers, maybe of a smooth function without noise, where ``engine.dtype=auto`` asks.
 
-    Not with an encoder, because features of pictures and series hardly tell a number to seven digits; nor for a stream
-    and large kernel matrices, for which time and memory matter more.
+    Not with features of pictures and series, which hardly tell a number to seven digits: an encoder that is not linear.
+    Nor for a stream and large kernel matrices, for which time and memory matter more.
     """
     config, loader = made.config, made._part("dataset")
     is_open = made.composed["engine"]["dtype"] == "auto" and config["engine"]["dtype"] == "float32"
-    if not is_open or config["engine"]["stream"] or not made._part("encoder").is_identity:
+    if not is_open or config["engine"]["stream"] or not made._part("encoder").is_linear:
         return False
     if (loader.known_task or made.load().task) == "classification":
         return False

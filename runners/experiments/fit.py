@@ -124,7 +124,7 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
         if part.chosen_scale_ is not None:
             job.row(label, str(part.chosen_scale_))
     if features.uses_targets and features.chosen_scale_ is None:
-        of_encoder = data.task == "classification" and features.encoder_.median_for_classes
+        of_encoder = data.task == "classification" and not features.encoder_.is_linear
         why = "as for all classes with this encoder" if of_encoder else "because all targets are equal"
         job.row("lengthscale", f"the median, {why}")
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
