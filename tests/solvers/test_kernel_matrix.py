@@ -181,6 +181,14 @@ def test_a_choice_that_float32_limits_is_a_warning(rng, monkeypatch, learner, no
     assert any(expected in str(each.message) for each in found) == warned
 
 
+@pytest.mark.parametrize(("value", "warned"), [(4e-7, True), (6e-7, False)])
+def test_so_is_a_choice_where_errors_in_float32_rise(problem, value, warned):
+    K, Y, _ = problem
+    with warnings.catch_warnings(record=True, action="always") as found:
+        RidgeRegressor([value, 1.01 * value]).fit(K, Y)
+    assert any("kernel values in float32 resolve" in str(each.message) for each in found) == warned
+
+
 def test_kernel_values_are_float32_for_many_points_in_float32_only(rng, monkeypatch):
     monkeypatch.setattr("orbit.solvers.base.LARGE", 20)
     X = rng.standard_normal((30, 3)).astype(np.float32)
