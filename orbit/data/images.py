@@ -24,6 +24,9 @@ Size = PositiveInt | list[PositiveInt]
 # Bits of the numbers of cameras; those of a file may have more.
 _BITS = (8, 10, 12, 14, 16, 24, 32, 64)
 
+# Pictures, spread over all, that say whether there are colours: a look at each would read large pictures twice.
+_LOOKED_AT = 20
+
 # Percentiles that become 0 and 1, and how many values of a channel they are taken of.
 _PERCENTILES, _SAMPLED = (0.5, 99.5), 1_000_000
 
@@ -48,8 +51,9 @@ class Images(LabelledFiles):
     crop, pad : [height, width], [depth, height, width], int or None
         Size of the middle of a picture that is kept, and size that a smaller picture is put in the middle of, with
         zeros about it. At most one of ``resize``, ``crop`` and ``pad``.
-    channels : {"grey", "rgb", "all"}
-        ``all`` are those of the files. Transparent pixels are shown on black.
+    channels : {"auto", "grey", "rgb", "all"}
+        ``auto``: ``rgb`` if red, green and blue differ in any of 20 pictures spread over all, else ``grey``. ``all``
+        are those of the files. Transparent pixels are shown on black.
     pages : {"channels", "volume", "first"}
         What several pages of a TIFF, planes of a FITS or slices of a NIfTI file are: channels, or the depth of points
         of shape (depth, height, width); ``first`` leaves out all others. ``dataset=volumes`` is ``volume``.
@@ -69,7 +73,7 @@ class Images(LabelledFiles):
     thing, suffixes, shown = "picture", SUFFIXES, "picture (.png, .jpg, .tif ...)"
 
     resize: Size | None = None
-    channels: Channels = "grey"
+    channels: Channels | Literal["auto"] = "auto"
     _: KW_ONLY
     crop: Size | None = None
     pad: Size | None = None
@@ -91,7 +95,7 @@ class Images(LabelledFiles):
             raise InputError(f"dataset.{', '.join(given)}: expected at most one of resize, crop and pad")
 
     def _how(self, reading: Mapping[str, Any]) -> str:
-        how = {"grey": "in grey", "rgb": "in colour", "all": "with all channels"}[self.channels]
+        how = {"grey": "in grey", "rgb": "in colour", "all": "with all channels"}[reading["channels"]]
         if self.scale == "none":
             return how
         if self.scale == "each":
@@ -103,13 +107,14 @@ class Images(LabelledFiles):
         size = self.resize or self.crop or self.pad
         if size is not None:
             self._check_memory(len(files), self._sides(size))  # before a picture of that size is made
-        shape = tuple(form["shape"]) if form else self._first(files).shape
+        channels = self._channels(files, form)
+        shape = tuple(form["shape"]) if form else self._first(files, channels).shape
         self._check_memory(len(files), shape)
         X = np.empty((len(files), *shape), dtype=np.float32)
         n_bytes = np.zeros(len(files), dtype=int)  # of an integer; 0 for floats
 
         def read(i: int) -> None:
-            picture = self._picture(files[i])
+            picture = self._picture(files[i], channels)
             if picture.shape != shape:
                 raise InputError(self._of_other_shape(files[i], picture.shape, shape, form is not None))
             X[i] = picture
@@ -120,13 +125,29 @@ class Images(LabelledFiles):
         white = (
             None if self.scale in ("each", "none") else _to_one_white(X, n_bytes, form.get("white") if form else None)
         )
-        return X, kept, {"white": white}
+        return X, kept, {"white": white, "channels": channels}
 
-    def _first(self, files: list[Path]) -> np.ndarray:
+    def _channels(self, files: list[Path], form: Mapping[str, Any] | None) -> Channels:
+        """What is read of each picture; of new ones as much as of those that a model was fitted to."""
+        if self.channels != "auto":
+            return self.channels
+        if form is not None:
+            return "rgb" if len(form["shape"]) > (3 if self.pages == "volume" else 2) else "grey"
+        some = np.linspace(0, len(files) - 1, min(len(files), _LOOKED_AT)).astype(int)
+        return "rgb" if any(self._has_colours(files[i]) for i in some) else "grey"
+
+    def _has_colours(self, file: Path) -> bool:
+        try:
+            stack = read_picture(file, "rgb", self.pages)
+        except DataFileError:  # reading all says so
+            return False
+        return bool((stack[..., 1:] != stack[..., :1]).any())
+
+    def _first(self, files: list[Path], channels: Channels) -> np.ndarray:
         """The first picture that can be read."""
         for file in files:
             try:
-                return self._picture(file)
+                return self._picture(file, channels)
             except DataFileError:
                 if self.on_error == "refuse" or file == files[-1]:
                     raise
@@ -146,9 +167,9 @@ class Images(LabelledFiles):
         advice = f"set dataset.resize, dataset.crop or dataset.pad, e.g. dataset.resize=[{sides}]"
         return f"{file} has {size} pixels, others have {wanted}; {advice}"
 
-    def _picture(self, file: Path) -> np.ndarray:
+    def _picture(self, file: Path, channels: Channels) -> np.ndarray:
         """The values of a picture of the size that was asked for, as they are stored."""
-        stack = read_picture(file, self.channels, self.pages)
+        stack = read_picture(file, channels, self.pages)
         if self.resize is not None:
             stack = _resized(stack, self._sides(self.resize))
         if self.crop is not None or self.pad is not None:

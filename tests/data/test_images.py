@@ -37,7 +37,7 @@ def test_pictures_are_their_pixels_under_their_folders_names(tmp_path, channels,
     (tmp_path / ".hidden").mkdir()
     data = Images(str(tmp_path), channels=channels).load(0)
     assert data.source.endswith(", in grey" if channels == "grey" else ", in colour")
-    assert data.reading == {"low": [0.0], "high": [255.0], "white": 255.0}
+    assert data.reading == {"low": [0.0], "high": [255.0], "white": 255.0, "channels": channels}
     assert data.X_train.shape == (30, *shape)
     by_pixels = {(values / np.float32(255)).tobytes(): name.split("/")[0] for name, values in pictures.items()}
     for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
@@ -177,7 +177,30 @@ def test_new_pictures_are_read_by_their_names(tmp_path):
 def test_new_pictures_of_another_size_are_refused(tmp_path, shape, message):
     draw_classes(tmp_path / "new", 3)
     with pytest.raises(InputError, match=message):
-        Images().read_points(str(tmp_path / "new"), {"shape": shape})
+        Images(channels="grey").read_points(str(tmp_path / "new"), {"shape": shape})
+
+
+def test_colours_are_read_where_a_picture_has_them_and_new_pictures_as_the_model_was_fitted(tmp_path):
+    grey, colour = tmp_path / "grey", tmp_path / "colour"
+    drawn = draw_classes(grey, 10)
+    for name, pixels in drawn.items():
+        draw(colour / name, np.stack([pixels] * 3, -1))
+    assert Images(str(colour)).load(0).X_train.shape[1:] == (6, 8)  # three equal channels
+    draw(colour / "owl" / "0.png", np.stack([drawn["owl/0.png"], *[drawn["cat/1.png"]] * 2], -1))
+    data = Images(str(colour)).load(0)
+    assert data.X_train.shape[1:] == (6, 8, 3)
+    assert data.source.endswith(", in colour")
+    read = Images().read_points(str(grey), data.form).X
+    assert np.array_equal(read, Images(channels="rgb").read_points(str(grey), data.form).X)
+    form = Images(str(grey)).load(0).form
+    assert Images().read_points(str(colour), form).X.shape == (20, 6, 8)
+
+
+def test_pictures_that_cannot_be_read_have_no_colours(tmp_path):
+    draw_classes(tmp_path, 5, shape=(6, 8, 3))
+    for file in tmp_path.rglob("*0.png"):
+        file.write_bytes(b"")
+    assert Images(str(tmp_path), on_error="skip", test_fraction=0.5).load(0).X_train.shape[1:] == (6, 8, 3)
 
 
 # ---- formats are in tests/file_table.py -----------------------------------------------------------------------------
