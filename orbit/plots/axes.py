@@ -85,10 +85,17 @@ def is_geometric(x: np.ndarray) -> bool:
     return len(x) > 2 and bool(x.min() > 0) and bool(x.max() / x.min() >= 8)
 
 
-def set_log_ticks(ax: Axes, x: np.ndarray) -> None:
-    """Make the horizontal axis logarithmic, with ticks at the values of ``x`` only."""
+def set_log_ticks(ax: Axes, x: np.ndarray, most: int | None = None) -> None:
+    """Make the horizontal axis logarithmic, with ticks at the values of ``x`` only, and labels at ``most`` of them.
+
+    ``x`` are in ascending order. Labels are at least a share 1 / ``most`` of the range apart; the last value has one.
+    """
+    shown = [len(x) - 1]
+    for i in range(len(x) - 2, -1, -1):
+        if most is None or (x[shown[-1]] / x[i]) ** most >= x[-1] / x[0]:
+            shown.append(i)
     ax.set_xscale("log")
-    ax.set_xticks(x, [f"{value:g}" for value in x])
+    ax.set_xticks(x, [f"{value:g}" if i in shown else "" for i, value in enumerate(x)])
     ax.minorticks_off()
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+# Labels on the horizontal axis of a panel of 3.3 inches, so that those of six digits do not touch.
+_MOST_LABELS = 4
+
 #: Name of a line -> (x, values), shapes (m,) and (repeats, m).
 Lines = dict[str, tuple[np.ndarray, np.ndarray]]
 
@@ -163,7 +166,8 @@ def panels(
     entries: dict[str, Line2D] = {}
     for ax, (title, lines) in zip(axes, curves.items(), strict=True):
         entries |= _draw(ax, lines, names, slopes)
-        ax.set_xscale("log")
+        set_log_ticks(ax, np.unique(np.concatenate([x for x, _ in lines.values()])), _MOST_LABELS)
+        ax.tick_params("x", labelsize=8)
         ax.set_yscale("linear" if title in linear else "log")
         ax.set_title(plain(title), fontsize=9)
         ax.set_xlabel(plain(x_label))

@@ -374,6 +374,15 @@ def test_panels_give_slopes_or_one_legend(draw):
     assert [[line.get_color() for line in ax.lines] for ax in figure.axes] == [["C0", "C1"], ["C0"]]
 
 
+@pytest.mark.parametrize("x", [1000 * 2 ** np.arange(4), 100_000 * 2 ** np.arange(4), 2 ** np.arange(4, 20)], ids=str)
+def test_labels_of_panels_do_not_touch(draw, x):
+    figure = draw(plots.panels({"s": {"a": (x, x[None] / 1e3)}}, "points", n_columns=1))
+    shown = [label for label in figure.axes[0].get_xticklabels(which="both") if label.get_text()]
+    boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+    assert len(boxes) >= 4
+    assert all(left.x1 + 2 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
 def test_published_values_are_named_and_lie_where_they_belong(draw):
     line = {"a": (np.array([10, 100, 1000]), np.ones((2, 3)))}
     figure = draw(plots.curves(line, {}, "points", "accuracy", published={10: 0.9, 1000: 0.99}))
