@@ -21,7 +21,7 @@ _PARTS = {TRAIN: r"train(ing)?", VALIDATION: r"val(id|idation)?", TEST: r"test(i
 
 # More different integers than the first number, with fewer points each than the second, give a warning: they may be
 # meant as numbers.
-_FEW_CLASSES, _FEW_POINTS = 10, 10
+_FEW_CLASSES, _FEW_POINTS = 10, 30
 
 # Random splits of clusters that are tried; the one with the best sizes is taken.
 _CLUSTER_SPLITS = 10

@@ -183,9 +183,11 @@ def test_many_different_integers_are_not_classes():
     assert guess_task(np.arange(101).astype(str)) == "classification"
 
 
-@pytest.mark.parametrize(("values", "warned"), [(30, True), (10, False)])
-def test_whole_numbers_with_few_points_each_are_warned_of(values, warned):
-    y = np.arange(90) % values
+@pytest.mark.parametrize(
+    ("n", "values", "warned"), [(90, 30, True), (90, 10, False), (300, 21, True), (630, 21, False)]
+)
+def test_whole_numbers_with_few_points_each_are_warned_of(n, values, warned):
+    y = np.arange(n) % values
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         assert guess_task(y) == "classification"
