@@ -1,6 +1,6 @@
-"""Generated sets whose classes differ in level or brightness, or in anything but these: the defaults beside a forest.
+"""Generated sets whose classes differ in level, brightness or contrast, or in none of them: the defaults and a forest.
 
-    python -m benchmarks.levels [encoder.values=none ...] [--seeds 0 1] [--only lesions loads]
+    python -m benchmarks.levels [encoder.values=none ...] [--seeds 0 1] [--only lesions films]
 
 Prints a table of test accuracies and processor seconds: a run with ``encoder=by_size``, the settings given and else
 defaults, and a random forest on percentiles of the values. Sizes of effects were chosen by the forest's accuracy, and
@@ -60,6 +60,16 @@ def spots(rng: np.random.Generator, kind: int) -> np.ndarray:
     return ground + (0, 1, -1)[kind] * rng.uniform(3, 5) * blobs(rng, ground.shape, int(rng.integers(2, 6)), 2)
 
 
+def film(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """An X-ray film with ribs: healthy, with a nodule, or with specks, at any place and of any exposure."""
+    y, x = np.mgrid[:96, :96]
+    across = y + 0.004 * np.square(x - 48) + rng.uniform(-0.2, 0.2) * x + rng.uniform(0, 22)
+    tissue = 3 * field(rng, x.shape, 12) + field(rng, x.shape, 3) + 2 * np.exp(-np.square((across % 22 - 11) / 4))
+    number, width, height = ((1, 1, 0), (1, rng.uniform(4, 6), 4), (8, 1, 7))[kind]
+    found = height * rng.uniform(0.75, 1.25) * blobs(rng, x.shape, number, width)
+    return rng.lognormal(0, 0.15) * (tissue + found + 0.6 * rng.standard_normal(x.shape))
+
+
 def level(rng: np.random.Generator, kind: int) -> np.ndarray:
     """A sensor's noise about one of three levels, which drift."""
     drift = rng.normal(0, 0.4) + 0.3 * field(rng, (128,), 20)
@@ -95,6 +105,7 @@ def gain(rng: np.random.Generator, kind: int) -> np.ndarray:
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], int]] = {
     "lesions in volumes": (lesion, 3),
     "bright or dark spots": (spots, 3),
+    "films": (film, 3),
     "levels of series": (level, 3),
     "loads": (load, 4),
     "textures of volumes": (texture, 3),

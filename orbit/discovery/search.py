@@ -126,9 +126,10 @@ def _ranked(points: LabelledPoints, encoders: list[Encoder]) -> list[Encoder]:
 
 
 def _still_open(trials: list[Trial], points: LabelledPoints) -> list[tuple[Orbit, Encoder | None]]:
-    """What the best encoder without a group leaves open, such as quantiles beside patches."""
-    best = min((trial for trial in trials if trial.orbit.group is None), key=lambda trial: trial.error)
-    _, *others = (best.encoder or points.encoder).compared(points.X.shape[1:])
+    """What the best encoder without a group that leaves anything open does leave, such as quantiles beside patches."""
+    plain = sorted((trial for trial in trials if trial.orbit.group is None), key=lambda trial: trial.error)
+    compared = [(trial.encoder or points.encoder).compared(points.X.shape[1:]) for trial in plain]
+    _, *others = next((each for each in compared if len(each) > 1), [None])
     return [(Orbit(), encoder) for encoder in others]
 
 

@@ -71,12 +71,14 @@ class BySize(Encoder):
     fewer. Volumes: as textures, with patches of 3 x 3 x 3 and the turns of a cube. Patches are vectors over all
     channels, or of one channel each, or there are both kinds.
 
-    Patches have no mean and no contrast. Where level or brightness tell classes apart,
-    :class:`~orbit.encoders.quantiles.Quantiles` of the values are beside them, or alone.
+    Patches of textures have no mean and no contrast, so that light does not matter, but noise between faint cells
+    counts as much as the cells. Where contrast tells classes apart, as of a lesion in tissue, patches keep it. Where
+    level or brightness do, :class:`~orbit.encoders.quantiles.Quantiles` of the values are beside patches, or alone.
 
     What is None below is compared by a run on its training points, by leave-one-out errors: first the patches, then the
-    best of them with quantiles. Quantiles alone are taken
-    where they lower the error of patches alone by more than 5 % and more than chance, both where they do so again.
+    best of them with contrast and with quantiles. Of those whose error is not higher than the lowest by more than 5 %
+    and more than chance, the first is taken of: patches without contrast, quantiles alone, patches with contrast,
+    quantiles beside patches without contrast, and beside those with contrast.
 
     Settings of series were chosen by leave-one-out errors on the training parts of sets that aeon bundles, of
     small images by validation on MNIST, of large ones by leave-one-out errors on the training part of pictures of ten
@@ -95,6 +97,8 @@ class BySize(Encoder):
     values : {"none", "alone", "beside"} or None
         Quantiles of values: none, in place of patches, or beside them, where both count the same. None is ``none``; of
         series, textures and volumes a run compares the three.
+    contrast : bool or None
+        Whether patches of textures and volumes keep their contrast. None is False; a run compares the two.
     differences : bool or None
         Whether patches of series are also those of the differences of successive samples. None is True; a run compares
         the two.
@@ -116,6 +120,7 @@ class BySize(Encoder):
     textures: bool | None = None
     channels: Channels | None = None
     values: Values | None = None
+    contrast: bool | None = None
     differences: bool | None = None
 
     def for_shape(self, shape: tuple[int, ...]) -> Encoder:
@@ -141,12 +146,17 @@ class BySize(Encoder):
             objects = [replace(self, textures=False)] if self.textures is None else []
             channels = _CHANNELS if compares_channels else (self.channels,)
             return [*objects, *(replace(self, textures=True, channels=each) for each in channels)]
-        values: tuple[Values, ...] = ("none", "alone", "beside") if self.values is None else (self.values,)
-        return [replace(self, values=each) for each in values]
+        kept = (False, True) if self.contrast is None and axes > 1 else (self.contrast,)
+        if self.values is not None:
+            return [replace(self, contrast=each) for each in kept]
+        beside: tuple[Values, ...] = "none", "beside"
+        first, *others = [replace(self, contrast=each, values=values) for each in kept for values in beside]
+        return [first, BySize(self.axes, values="alone"), *others]
 
     @property
     def complexity(self) -> int:  # type: ignore[override]
-        return ("none", "alone", "beside").index(self.values or "none")
+        kept = bool(self.contrast)
+        return {"none": 2 * kept, "alone": 1, "beside": 3 + kept}[self.values or "none"]
 
     def is_global(self, shape: tuple[int, ...]) -> bool:
         return self.for_shape(shape).is_global(shape)
@@ -174,7 +184,8 @@ class BySize(Encoder):
             return [self._of(layer, axes, shortest - each, differences=each) for each in both for layer in _SERIES]
         if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
             return [self._of(_OBJECTS, axes, shortest, stride=shortest // _POSITIONS, standardize=False)]
-        return [self._of(_TEXTURES[axes], axes, shortest)]
+        layer = _TEXTURES[axes]
+        return [self._of(replace(layer, normalization=MeanRemoval()) if self.contrast else layer, axes, shortest)]
 
     def _of(
         self,

@@ -245,7 +245,8 @@ def test_settings_follow_from_the_size(shape, length, rng):
         ((48, 60, 3), {"textures": False}, [(False, None)]),
         ((48, 60, 3), {"values": "alone"}, [(None, None)]),
         ((63,), {"values": None}, [(None, None)]),
-        ((9, 9, 9), {}, [(None, None)]),
+        ((9, 9, 9), {}, [(None, None)] * 2),
+        ((9, 9, 9), {"contrast": True}, [(None, None)]),
     ],
     ids=str,
 )
@@ -260,19 +261,36 @@ def test_what_is_left_open_is_compared(shape, given, expected):
         ((200, 2), {}, "differences", [True, False]),
         ((200, 2), {"differences": True}, "values", ["none", "alone", "beside"]),
         ((200, 2), {"differences": True, "values": "beside"}, "values", ["beside"]),
-        ((9, 9, 9, 2), {}, "values", ["none", "alone", "beside"]),
+        ((9, 9, 9, 2), {}, "values", ["none", "alone", "beside", "none", "beside"]),
+        ((9, 9, 9, 2), {}, "contrast", [False, None, False, True, True]),
+        ((9, 9, 9, 2), {"values": "beside"}, "contrast", [False, True]),
         ((48, 60), {}, "textures", [False, True]),
-        ((48, 60), {"textures": True}, "values", ["none", "alone", "beside"]),
+        ((48, 60), {"textures": True}, "contrast", [False, None, False, True, True]),
+        ((48, 60), {"textures": True, "contrast": True}, "values", ["none", "alone", "beside"]),
         ((48, 60), {"textures": False}, "values", [None]),
         ((48, 60, 3), {"textures": True}, "channels", ["together", "apart", "both"]),
-        ((48, 60, 3), {"textures": True, "channels": "apart"}, "values", ["none", "alone", "beside"]),
+        ((48, 60, 3), {"textures": True, "channels": "apart"}, "contrast", [False, None, False, True, True]),
     ],
     ids=str,
 )
 def test_patches_are_compared_before_quantiles(shape, given, key, values):
     compared = orbit.build("encoder", "by_size", **given).compared(shape)
     assert [getattr(encoder, key) for encoder in compared] == values
-    assert all(getattr(encoder, name) == value for encoder in compared for name, value in given.items())
+    patches = [encoder for encoder in compared if encoder.values != "alone"]
+    assert all(getattr(encoder, name) == value for encoder in patches for name, value in given.items())
+    assert {repr(encoder) for encoder in compared if encoder.values == "alone"} <= {"BySize(values='alone')"}
+
+
+def test_contrast_and_quantiles_must_be_clearly_better():
+    compared = BySize(textures=True).compared((48, 60))
+    ranked = sorted(compared, key=lambda encoder: encoder.complexity)
+    assert [(encoder.values, bool(encoder.contrast)) for encoder in ranked] == [
+        ("none", False),
+        ("alone", False),
+        ("none", True),
+        ("beside", False),
+        ("beside", True),
+    ]
 
 
 @pytest.mark.parametrize("shape", [(70, 2), (26, 26, 2), (48, 48, 2), (8, 8, 9, 2)], ids=str)

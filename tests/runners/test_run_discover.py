@@ -103,7 +103,7 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
         made, (kind, why) = decided(*base)
         expected = {"name": "by_size", "axes": None, "textures": name == "textures", "channels": None}
-        assert made.config["encoder"] == expected | {"values": None, "differences": None}
+        assert made.config["encoder"] == expected | {"values": None, "contrast": None, "differences": None}
         assert kind == ("encoder" if given else "group")
         if given:
             assert "the leave-one-out error is" in why
@@ -137,6 +137,20 @@ def test_a_run_of_series_says_that_groups_can_be_compared(tmp_path, rng, given):
     _, (kind, why) = decided("dataset=series", f"dataset.path={tmp_path}/a.csv", *given)
     assert kind == "encoder"
     assert why.endswith("Groups are not compared; runner=discover does.") == (not given)
+
+
+def test_patches_keep_contrast_where_it_differs(tmp_path, rng):
+    y, x = np.mgrid[:48, :48]
+    labels, light = np.arange(60) % 2, np.exp(rng.normal(0, 0.5, (60, 1, 1)))
+    place = rng.uniform(8, 40, (2, 60, 1, 1))
+    lesion = np.exp(-(np.square(y - place[0]) + np.square(x - place[1])) / 8) * np.where(labels, 12, 4)[:, None, None]
+    noise = rng.normal(size=(60, 48, 48))
+    finer = np.stack([ndimage.gaussian_filter(each, 0.8 + 0.1 * one) for each, one in zip(noise, labels, strict=True)])
+    for contrast, X in {True: lesion + noise, None: light * finer / finer.std((1, 2), keepdims=True)}.items():
+        np.savez(tmp_path / f"{contrast}.npz", X=X.astype(np.float32), y=labels)
+        settings = "encoder=by_size", "encoder.textures=true", "encoder.values=none", "group=identity"
+        made, (_, why) = decided("dataset=arrays", f"dataset.path={tmp_path}/{contrast}.npz", *settings)
+        assert made.config["encoder"]["contrast"] is bool(contrast), why
 
 
 def test_quantiles_count_where_levels_differ(tmp_path, rng):
