@@ -1,4 +1,4 @@
-"""Generated sets whose classes differ in level, brightness or contrast, or in none of them: the defaults and a forest.
+"""Generated sets whose classes differ in level, brightness, contrast or place, or in none: the defaults and a forest.
 
     python -m benchmarks.levels [encoder.values=none ...] [--seeds 0 1] [--only lesions films]
 
@@ -101,6 +101,38 @@ def gain(rng: np.random.Generator, kind: int) -> np.ndarray:
     return rng.normal(0, 2) + rng.lognormal(0, 0.7) * (wave / wave.std() + 0.5 * rng.standard_normal(128))
 
 
+def burst(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """A burst of one of three pitches at a random time, in 40 samples."""
+    since = np.arange(40) - rng.uniform(8, 32)
+    wave = np.sin((0.7, 1.1, 1.6)[kind] * since + rng.uniform(0, 2 * np.pi))
+    return rng.uniform(0.8, 1.5) * np.exp(-np.square(since / 4)) * wave + 0.25 * rng.standard_normal(40)
+
+
+def day(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """The use of power in 36 parts of a day: two, one or three peaks, at about the same hours."""
+    peaks = (
+        ((7.5, 1, 0.9), (19, 1.5, 1.5)),
+        ((12.5, 3.5, 1.2), (19.5, 1.6, 0.7)),
+        ((7, 1, 0.7), (13, 1.3, 0.8), (20, 1.6, 1.2)),
+    )
+    hours, use = np.arange(36) * 2 / 3, np.full(36, 0.3)
+    for at, width, size in peaks[kind]:
+        use += size * rng.uniform(0.7, 1.3) * np.exp(-np.square((hours - at - rng.normal()) / width) / 2)
+    return rng.lognormal(0, 0.4) * use + 0.12 * rng.standard_normal(36)
+
+
+def spectrum(rng: np.random.Generator, kind: int) -> np.ndarray:
+    """A spectrum of four substances in shares that differ by kind, on a sloping baseline, for a random path length."""
+    place = np.linspace(0, 1, 200)
+    bands = [
+        np.exp(-np.square((place - at) / width) / 2)
+        for at, width in ((0.2, 0.05), (0.35, 0.08), (0.6, 0.1), (0.8, 0.06))
+    ]
+    shares = rng.dirichlet(((24, 32, 32, 40), (36, 32, 24, 40), (24, 36, 40, 32))[kind])
+    slope, offset = rng.normal(0, 0.2, 2)
+    return rng.normal(1, 0.12) * shares @ bands + slope * place + offset + 0.004 * rng.standard_normal(200)
+
+
 #: Name -> the generator of a point, and the number of classes.
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], int]] = {
     "lesions in volumes": (lesion, 3),
@@ -110,6 +142,9 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], int]
     "loads": (load, 4),
     "textures of volumes": (texture, 3),
     "gains of series": (gain, 3),
+    "bursts": (burst, 3),
+    "days": (day, 3),
+    "spectra": (spectrum, 3),
 }
 
 

@@ -167,7 +167,8 @@ def test_encoders_of_series_are_compared_before_groups(rng):
     found = discover(X, y, encoder=BySize(axes=1), groups=[Reflection(axis=0)], refine=False)
     alone = [trial for trial in found.trials if trial.orbit.group is None]
     errors = {repr(trial.encoder or found.encoder): trial.error for trial in alone}
-    assert len(errors) == len(alone) == 4  # with and without differences, and the better of them with quantiles
+    # with and without differences, samples and slopes, and the better patches with quantiles
+    assert len(errors) == len(alone) == 6
     assert found.identity.error == min(error for name, error in errors.items() if "values" not in name)
     averaged = Orbit(Reflection(axis=0))
     (trial,) = sampled(X, y, None, None, found.encoder, 500, 0).trials([(averaged, None)], found.identity.multiple)

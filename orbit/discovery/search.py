@@ -127,8 +127,10 @@ def _ranked(points: LabelledPoints, encoders: list[Encoder]) -> list[Encoder]:
 
 def _still_open(trials: list[Trial], points: LabelledPoints) -> list[tuple[Orbit, Encoder | None]]:
     """What the best encoder without a group that leaves anything open does leave, such as quantiles beside patches."""
-    plain = sorted((trial for trial in trials if trial.orbit.group is None), key=lambda trial: trial.error)
-    compared = [(trial.encoder or points.encoder).compared(points.X.shape[1:]) for trial in plain]
+    alone = points.tested([trial for trial in trials if trial.orbit.group is None])
+    ranked = sorted(alone, key=lambda trial: trial.error)
+    encoders = [trial.encoder or points.encoder for trial in (simplest(ranked), *ranked)]
+    compared = [encoder.compared(points.X.shape[1:]) for encoder in encoders]
     _, *others = next((each for each in compared if len(each) > 1), [None])
     return [(Orbit(), encoder) for encoder in others]
 

@@ -22,6 +22,7 @@ from orbit.encoders.pooling import (
     Pooling as Pooling,
 )
 from orbit.encoders.quantiles import Quantiles as Quantiles
+from orbit.encoders.slopes import Slopes as Slopes
 from orbit.encoders.spectrogram import MelSpectrogram as MelSpectrogram
 from orbit.encoders.sphere import Rectified as Rectified
 from orbit.encoders.triangle import UpperTriangle as UpperTriangle

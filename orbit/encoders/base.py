@@ -28,9 +28,9 @@ class Encoder(Component):
     Attributes
     ----------
     is_identity, is_linear : bool
-        Whether the vector of a point is the point itself, flattened; or a linear or affine map of it. With another
-        encoder ``kernel.lengthscale=auto`` is the median for class labels, because for features that are pooled or
-        normalised no multiple of it classified better (docs/results/discover.md).
+        Whether the vector of a point is the point itself, flattened; or a linear or affine map of it, maybe divided by
+        its norm. With another encoder ``kernel.lengthscale=auto`` is the median for class labels, because for pooled or
+        normalised features no multiple of it classified better (docs/results/discover.md).
     complexity : int
         Of encoders that a run compares, one with a higher complexity must lower the error by 5 % and more than chance.
     is_fitted : bool

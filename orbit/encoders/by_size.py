@@ -16,12 +16,15 @@ from orbit.encoders.normalization import ContrastNormalization, MeanRemoval
 from orbit.encoders.patches import Patches
 from orbit.encoders.pooling import GaussianPooling, GridPooling
 from orbit.encoders.quantiles import Quantiles
+from orbit.encoders.slopes import Slopes
 from orbit.encoders.union import UnionEncoder
 from orbit.groups import Dihedral, Octahedral
 from orbit.registry import register
 
-# Series, images and volumes of fewer entries along an axis are compared as they are.
+# Series, images and volumes of fewer entries along an axis are compared as they are; series from a smaller number of
+# samples on may have patches, too.
 _SHORTEST = {1: 64, 2: 24, 3: 8}
+_MAYBE_PATCHES = 16
 
 # Images from this side on may be textures, seen in one window; smaller ones are objects, whose parts have places.
 _MAYBE_TEXTURES = 48
@@ -36,6 +39,7 @@ _CHANNELS: tuple[Channels, ...] = "together", "apart", "both"
 _N_PATCHES = {1: 10_000, 2: 50_000, 3: 50_000}
 
 Values = Literal["none", "alone", "beside"]
+Series = Literal["patches", "samples", "slopes"]
 
 _EVERYWHERE = GridPooling(1)
 _SERIES = [
@@ -64,7 +68,8 @@ class BySize(Encoder):
 
     Series of at least 64 samples: patches of 9 and of 25 samples, 1, 2, 4 and so on up to 32 apart, 32 landmarks each,
     of the series and of its differences; all statistics of a :class:`~orbit.encoders.layer.Layer` over the whole
-    series, standardised. All four count the same.
+    series, standardised. All four count the same. In place of patches, which may be anywhere, the samples or
+    :class:`~orbit.encoders.slopes.Slopes` at their places: of spectra, or of series that begin together.
     Images of 24 to 47 pixels are objects: patches of 5 x 5, 64 landmarks, windows 4 positions apart. Larger ones may be
     textures: patches of 3 x 3 with entries 1, 2 and 4 pixels apart, averaged over their turns and mirror images, 64
     landmarks each, means over the whole image, standardised; or objects, with patches at every second position or
@@ -75,10 +80,11 @@ class BySize(Encoder):
     counts as much as the cells. Where contrast tells classes apart, as of a lesion in tissue, patches keep it. Where
     level or brightness do, :class:`~orbit.encoders.quantiles.Quantiles` of the values are beside patches, or alone.
 
-    What is None below is compared by a run on its training points, by leave-one-out errors: first the patches, then the
-    best of them with contrast and with quantiles. Of those whose error is not higher than the lowest by more than 5 %
-    and more than chance, the first is taken of: patches without contrast, quantiles alone, patches with contrast,
-    quantiles beside patches without contrast, and beside those with contrast.
+    What is None below is compared by a run on its training points, by leave-one-out errors: first all but contrast and
+    quantiles, then the best with these. Of those whose error is not higher than the lowest by more than 5 % and more
+    than chance, the first is taken of: patches without contrast (of series below 64 samples the samples, then patches);
+    quantiles alone; patches with contrast, or samples or slopes of series; quantiles beside patches without contrast;
+    and beside the others.
 
     Settings of series were chosen by leave-one-out errors on the training parts of sets that aeon bundles, of
     small images by validation on MNIST, of large ones by leave-one-out errors on the training part of pictures of ten
@@ -95,13 +101,16 @@ class BySize(Encoder):
         As for :class:`~orbit.encoders.layer.Layer`. None is ``together``; of images as textures a run compares the
         three.
     values : {"none", "alone", "beside"} or None
-        Quantiles of values: none, in place of patches, or beside them, where both count the same. None is ``none``; of
+        Quantiles of values: none, in place of all else, or beside it, where both count the same. None is ``none``; of
         series, textures and volumes a run compares the three.
     contrast : bool or None
         Whether patches of textures and volumes keep their contrast. None is False; a run compares the two.
     differences : bool or None
         Whether patches of series are also those of the differences of successive samples. None is True; a run compares
         the two.
+    series : {"patches", "samples", "slopes"} or None
+        What is compared of series of at least 16 samples. None is ``samples`` below 64, and ``patches``; a run compares
+        the three.
 
     Attributes
     ----------
@@ -122,31 +131,31 @@ class BySize(Encoder):
     values: Values | None = None
     contrast: bool | None = None
     differences: bool | None = None
+    series: Series | None = None
 
     def for_shape(self, shape: tuple[int, ...]) -> Encoder:
         axes = self._axes_of(shape)
-        if min(shape[:axes]) < _SHORTEST[axes]:
+        if min(shape[:axes]) < (_MAYBE_PATCHES if axes == 1 else _SHORTEST[axes]):
             return NoEncoder()
         if self.values == "alone":
             return Quantiles(axes=axes)
-        parts = self._patches(shape, axes)
-        patches = UnionEncoder([*parts]) if len(parts) > 1 else parts[0]
-        return UnionEncoder([patches, Quantiles(axes=axes)]) if self.values == "beside" else patches
+        found = self._places(shape, axes)
+        return UnionEncoder([found, Quantiles(axes=axes)]) if self.values == "beside" else found
 
     def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
         axes = self._axes_of(shape)
+        if axes == 1:
+            return self._compared_series(shape[0])
         is_image = axes == 2
         is_open = min(shape[:axes]) >= (_MAYBE_TEXTURES if is_image else _SHORTEST[axes])
         if not is_open or self.values == "alone" or (is_image and self.textures is False):
             return [self]
-        if self.differences is None and axes == 1:
-            return [replace(self, differences=each) for each in (True, False)]
         compares_channels = is_image and self.channels is None and math.prod(shape[2:]) > 1
         if compares_channels or (is_image and self.textures is None):
             objects = [replace(self, textures=False)] if self.textures is None else []
             channels = _CHANNELS if compares_channels else (self.channels,)
             return [*objects, *(replace(self, textures=True, channels=each) for each in channels)]
-        kept = (False, True) if self.contrast is None and axes > 1 else (self.contrast,)
+        kept = (False, True) if self.contrast is None else (self.contrast,)
         if self.values is not None:
             return [replace(self, contrast=each) for each in kept]
         beside: tuple[Values, ...] = "none", "beside"
@@ -154,9 +163,17 @@ class BySize(Encoder):
         return [first, BySize(self.axes, values="alone"), *others]
 
     @property
+    def is_linear(self) -> bool:  # type: ignore[override]
+        return self.series in ("samples", "slopes") and self.values in (None, "none")
+
+    @property
     def complexity(self) -> int:  # type: ignore[override]
-        kept = bool(self.contrast)
-        return {"none": 2 * kept, "alone": 1, "beside": 3 + kept}[self.values or "none"]
+        if self.values == "alone":
+            return 2
+        is_other = bool(self.contrast) or self.series in ("samples", "slopes")
+        if self.values == "beside":
+            return 4 + is_other
+        return 3 if is_other else int(self.series == "patches")
 
     def is_global(self, shape: tuple[int, ...]) -> bool:
         return self.for_shape(shape).is_global(shape)
@@ -177,11 +194,38 @@ class BySize(Encoder):
     def _encode(self, points: Tensor) -> Tensor:
         return self.encoder_.encode(points)
 
+    def _kind(self, length: int) -> Series:
+        """What is compared of series, unless a run decides it."""
+        return self.series or ("samples" if length < _SHORTEST[1] else "patches")
+
+    def _compared_series(self, length: int) -> list[Encoder]:
+        if length < _MAYBE_PATCHES or self.values == "alone":
+            return [self]
+        both = (True, False) if self.differences is None else (self.differences,)
+        if self.series is None and self.values is None:
+            patches = [replace(self, series="patches", differences=each) for each in both]
+            samples, slopes = (replace(self, series=each) for each in ("samples", "slopes"))
+            return [samples, *patches, slopes] if self._kind(length) == "samples" else [*patches, samples, slopes]
+        if self._kind(length) == "patches" and len(both) > 1:
+            return [replace(self, differences=each) for each in both]
+        if self.values is not None:
+            return [self]
+        plain, beside = (replace(self, values=each) for each in ("none", "beside"))
+        return [plain, BySize(self.axes, values="alone"), beside]
+
+    def _places(self, shape: tuple[int, ...], axes: int) -> Encoder:
+        """What there is beside quantiles."""
+        if axes == 1 and (kind := self._kind(shape[0])) != "patches":
+            return Slopes() if kind == "slopes" else NoEncoder()
+        parts = self._patches(shape, axes)
+        return UnionEncoder([*parts]) if len(parts) > 1 else parts[0]
+
     def _patches(self, shape: tuple[int, ...], axes: int) -> list[Encoder]:
         shortest = min(shape[:axes])
         if axes == 1:
             both = (False,) if self.differences is False else (False, True)
-            return [self._of(layer, axes, shortest - each, differences=each) for each in both for layer in _SERIES]
+            fitting = [layer for layer in _SERIES if layer.size < shortest]
+            return [self._of(layer, axes, shortest - each, differences=each) for each in both for layer in fitting]
         if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
             return [self._of(_OBJECTS, axes, shortest, stride=shortest // _POSITIONS, standardize=False)]
         layer = _TEXTURES[axes]

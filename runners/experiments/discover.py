@@ -142,12 +142,14 @@ def _finding(plan: Plan) -> tuple[dict[str, Any], str | None]:
     """The sections that the training points decide, and a sentence; no sentence if nothing is open."""
     loader, seed = plan.component("dataset"), plan.seed("dataset")
     data = loader.load(seed, lazy=True) if plan.config["engine"]["stream"] else plan.load()
-    encoder, *others = plan.component("encoder").compared(data.X_train.shape[1:])
-    is_global = encoder.is_global(data.X_train.shape[1:])
-    settings, sentence = _encoder(plan, data) if others and (is_global or not plan.has_open_group) else ({}, None)
+    shape = data.X_train.shape[1:]
+    encoder, *others = plan.component("encoder").compared(shape)
+    comes_first = encoder.is_global(shape) or not plan.has_open_group
+    settings, sentence = _encoder(plan, data) if others and comes_first else ({}, None)
     if not plan.has_open_group:
         return settings, sentence + _HINT if sentence and plan.has_default_identity else sentence
-    if is_global:
+    plan = plan.variant(settings)
+    if comes_first and plan.component("encoder").is_global(shape):
         return settings | _NO_GROUP, f"no group is compared, because {_GLOBAL}" + (f"; {sentence}" if sentence else "")
     try:
         found = discovered(plan, data, _few(data), refine=False)

@@ -210,8 +210,9 @@ def evaluate_ranking(y: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> 
     Returns
     -------
     dict
-        ``roc_auc`` and ``average_precision``: of two classes those of the second, of more the means over the classes in
-        ``y``, each against all others. Empty if ``y`` has none of them, or one class only.
+        ``roc_auc`` and ``average_precision``: of two classes those of the rarer one in ``y`` (of the second if they are
+        equally frequent), of more the means over the classes in ``y``, each against all others. Empty if ``y`` has none
+        of them, or one class only.
 
     >>> evaluate_ranking(np.array([0, 0, 1]), np.array([0.1, 0.4, 0.3]), np.array([0, 1]))
     {'roc_auc': 0.5, 'average_precision': 0.5}
@@ -220,7 +221,7 @@ def evaluate_ranking(y: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> 
     truth = y[:, None] == classes
     shown = truth.any(0) & ~truth.all(0)
     if len(classes) == 2:
-        shown[0] = False  # it would count twice
+        shown[truth.sum(0).argmax()] = False  # any scores rank the points of a class that nearly all have first
     if not shown.any():
         return {}
     truth, scores = truth[:, shown], scores[:, shown]

@@ -10,7 +10,17 @@ import torch
 from scipy.spatial.distance import pdist
 
 import orbit
-from orbit import Exact, Gaussian, InputError, NoisySort, Permutation, RandomFourier, Rotation, representations
+from orbit import (
+    Exact,
+    Gaussian,
+    InputError,
+    NoisySort,
+    ParameterError,
+    Permutation,
+    RandomFourier,
+    Rotation,
+    representations,
+)
 from orbit.core.grid import grid_axes
 from orbit.encoders import (
     BySize,
@@ -25,6 +35,7 @@ from orbit.encoders import (
     PointPairs,
     PrincipalComponents,
     Quantiles,
+    Slopes,
     UnionEncoder,
     UpperTriangle,
 )
@@ -222,6 +233,7 @@ class TestNoEncoder(EncoderContract):
         ((63,), 63),
         ((64,), 2 * 4 * 32 * (3 + 2)),
         ((100, 6), 2 * 4 * 32 * (4 + 3)),
+        ((15,), 15),
         ((8, 8), 64),
         ((28, 28), 36 * 64),
         ((48, 50, 3), 3 * 64),
@@ -235,6 +247,56 @@ def test_settings_follow_from_the_size(shape, length, rng):
 
 
 @pytest.mark.parametrize(
+    ("shape", "given", "length"),
+    [
+        ((80,), {"series": "samples"}, 80),
+        ((80,), {"series": "samples", "values": "beside"}, 80 + 32),
+        ((80, 2), {"series": "slopes"}, 70 * 2),
+        ((16,), {"series": "slopes"}, 6),
+        ((16,), {"series": "patches"}, 2 * 4 * 32),
+        ((16,), {"values": "alone"}, 32),
+        ((15,), {"series": "patches"}, 15),
+    ],
+    ids=str,
+)
+def test_series_have_patches_or_places(shape, given, length, rng):
+    X = rng.standard_normal((70, *shape))
+    assert encoded(orbit.build("encoder", "by_size", axes=1, **given).fit(X, 0), X).shape == (70, length)
+
+
+@pytest.mark.parametrize("shape", [(30,), (30, 2)], ids=str)
+@pytest.mark.parametrize("size", [2, 5, 30])
+def test_slopes_are_those_of_regression_lines(shape, size, rng):
+    X = rng.standard_normal((4, *shape))
+    series = X.reshape(4, 30, -1)
+    starts, channels = range(30 - size + 1), range(series.shape[2])
+    slopes = [[np.polyfit(np.arange(size), x[u : u + size, c], 1)[0] for u in starts for c in channels] for x in series]
+    expected = np.array(slopes) / np.linalg.norm(slopes, axis=1)[:, None]
+    np.testing.assert_allclose(encoded(Slopes(size).fit(X), X), expected, atol=1e-10)
+    np.testing.assert_allclose(encoded(Slopes(size).fit(X), 3 * X + 7), expected, atol=1e-10)
+
+
+def test_slopes_of_a_constant_are_zeros():
+    X = np.full((3, 20), 1e6 + 0.1, dtype=np.float32)
+    assert not encoded(Slopes().fit(X), X).any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((10,), "at least size=11 samples, .* found vectors of length 10"), ((20, 2, 2), "points of shape")],
+    ids=str,
+)
+def test_slopes_take_series_that_are_long_enough(shape, message):
+    with pytest.raises(InputError, match=message):
+        Slopes().fit(np.zeros((3, *shape)))
+
+
+def test_slopes_need_two_samples():
+    with pytest.raises(ParameterError, match=r"encoder.size: expected at least 2 samples, found 1"):
+        Slopes(1).check()
+
+
+@pytest.mark.parametrize(
     ("shape", "given", "expected"),
     [
         ((47, 60, 3), {"values": None}, [(None, None)]),
@@ -244,7 +306,7 @@ def test_settings_follow_from_the_size(shape, length, rng):
         ((48, 60, 3), {"channels": "apart"}, [(False, "apart"), (True, "apart")]),
         ((48, 60, 3), {"textures": False}, [(False, None)]),
         ((48, 60, 3), {"values": "alone"}, [(None, None)]),
-        ((63,), {"values": None}, [(None, None)]),
+        ((15,), {"values": None}, [(None, None)]),
         ((9, 9, 9), {}, [(None, None)] * 2),
         ((9, 9, 9), {"contrast": True}, [(None, None)]),
     ],
@@ -258,8 +320,15 @@ def test_what_is_left_open_is_compared(shape, given, expected):
 @pytest.mark.parametrize(
     ("shape", "given", "key", "values"),
     [
-        ((200, 2), {}, "differences", [True, False]),
-        ((200, 2), {"differences": True}, "values", ["none", "alone", "beside"]),
+        ((200, 2), {}, "series", ["patches", "patches", "samples", "slopes"]),
+        ((64,), {"differences": False}, "series", ["patches", "samples", "slopes"]),
+        ((63,), {}, "series", ["samples", "patches", "patches", "slopes"]),
+        ((16, 2), {"series": "patches"}, "differences", [True, False]),
+        ((200,), {"series": "samples"}, "values", ["none", "alone", "beside"]),
+        ((63,), {"series": "slopes", "values": "beside"}, "values", ["beside"]),
+        ((15,), {"series": "patches"}, "values", [None]),
+        ((200,), {"values": "none"}, "differences", [True, False]),
+        ((200, 2), {"series": "patches", "differences": True}, "values", ["none", "alone", "beside"]),
         ((200, 2), {"differences": True, "values": "beside"}, "values", ["beside"]),
         ((9, 9, 9, 2), {}, "values", ["none", "alone", "beside", "none", "beside"]),
         ((9, 9, 9, 2), {}, "contrast", [False, None, False, True, True]),
@@ -299,6 +368,31 @@ def test_settings_by_size_take_channels_apart(shape, rng):
     fitted = encoder.fit(rng.standard_normal((70, *shape)), 0).encoder_
     for part in getattr(fitted, "encoders_", [fitted]):
         assert {layer.shape_in_[0] for layer in part.layers_} == {1}
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        ({"series": None}, {"series": "patches"}),
+        ({"series": "patches"}, {"series": "samples"}),
+        ({"series": "patches", "values": "none"}, {"series": "slopes"}),
+        ({"series": "patches", "values": "none"}, {"series": "patches", "values": "alone"}),
+        ({"series": "patches", "values": "alone"}, {"series": "patches", "values": "beside"}),
+    ],
+    ids=str,
+)
+def test_what_says_more_must_be_clearly_better(less, more):
+    one, other = (orbit.build("encoder", "by_size", **given) for given in (less, more))
+    assert one.complexity < other.complexity
+
+
+@pytest.mark.parametrize(
+    ("series", "values", "expected"),
+    [(None, None, False), ("patches", "none", False), ("samples", None, True), ("slopes", "none", True)]
+    + [("slopes", "beside", False), ("samples", "alone", False)],
+)
+def test_samples_and_slopes_are_linear(series, values, expected):
+    assert orbit.build("encoder", "by_size", series=series, values=values).is_linear is expected
 
 
 def test_objects_of_any_size_have_about_as_many_positions(rng):
@@ -375,6 +469,10 @@ def test_quantiles_of_a_channel_that_is_everywhere_the_same_are_zero(rng):
 
 class TestQuantiles(EncoderContract):
     component = Quantiles
+
+
+class TestSlopes(EncoderContract):
+    component, shape = Slopes, (20, 2)
 
 
 class TestBySize(EncoderContract):

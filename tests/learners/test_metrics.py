@@ -87,6 +87,15 @@ def test_scores_of_classes_rank_their_points(rng):
     assert evaluate_ranking(np.ones(3), np.arange(3.0), np.array([0, 1])) == {}
 
 
+@pytest.mark.parametrize("rare", ["fraud", "wrong"])
+def test_the_rarer_of_two_classes_is_ranked(rare, rng):
+    y = np.where(rng.random(300) < 0.1, rare, "ok")
+    scores, classes = rng.standard_normal(300) + 1.5 * (y == rare), np.unique(y)
+    found = evaluate_ranking(y, scores if classes[1] == rare else -scores, classes)
+    expected = [one(y == rare, scores) for one in (roc_auc_score, average_precision_score)]
+    assert list(found.values()) == pytest.approx(expected)
+
+
 def test_standard_deviations_of_observations(rng):
     y = rng.standard_normal((4000, 2)) * [1.0, 3.0]
     found = evaluate_std(y, np.zeros((4000, 2)), np.tile([1.0, 3.0], (4000, 1)))

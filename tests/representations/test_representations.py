@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -170,6 +171,17 @@ class TestStandardize(RepresentationContract):
         out = Standardize().fit_transform(X)
         np.testing.assert_allclose(out[:, 1:], 0, atol=1e-6)
         assert out[:, 0].std() == pytest.approx(1, rel=1e-3)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_different_texts_are_two_standard_deviations_apart(self, dtype):
+        texts = np.array(["common"] * 90 + ["rare"] * 8 + ["single"] * 2)
+        indicators = (texts[:, None] == np.unique(texts)).astype(dtype)
+        out = Standardize().fit_transform(np.column_stack([indicators, np.arange(100, dtype=dtype)]))
+        np.testing.assert_allclose(pdist(out[[0, 90, 98], :3]), 2, rtol=1e-6)
+        np.testing.assert_allclose(out.mean(0), 0, atol=1e-6)
+        assert out[:, 3].std() == pytest.approx(1)
+        new = Standardize().fit(indicators).transform(np.zeros((1, 3), dtype))
+        np.testing.assert_allclose(new, -np.sqrt(2) * indicators.mean(0, keepdims=True), rtol=1e-5)
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("size", [1, 1e6])

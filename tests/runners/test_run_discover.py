@@ -103,7 +103,8 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
         made, (kind, why) = decided(*base)
         expected = {"name": "by_size", "axes": None, "textures": name == "textures", "channels": None}
-        assert made.config["encoder"] == expected | {"values": None, "contrast": None, "differences": None}
+        others = {"values": None, "contrast": None, "differences": None, "series": None}
+        assert made.config["encoder"] == expected | others
         assert kind == ("encoder" if given else "group")
         if given:
             assert "the leave-one-out error is" in why
@@ -151,6 +152,28 @@ def test_patches_keep_contrast_where_it_differs(tmp_path, rng):
         settings = "encoder=by_size", "encoder.textures=true", "encoder.values=none", "group=identity"
         made, (_, why) = decided("dataset=arrays", f"dataset.path={tmp_path}/{contrast}.npz", *settings)
         assert made.config["encoder"]["contrast"] is bool(contrast), why
+
+
+def test_series_have_patches_or_places_by_their_errors(tmp_path, rng):
+    labels, time = np.arange(40) % 2, np.arange(40)
+    noise, start = 0.1 * rng.normal(size=(40, 40)), rng.uniform(5, 25, (40, 1))
+    anywhere = np.exp(-((time - start - 5) ** 2) / 18) * np.sin((time - start) * (0.9 + 0.5 * labels[:, None]))
+    wave = np.sin(time / 3 + 0.3 * labels[:, None])
+    baseline = rng.normal(0, 30, (40, 1)) + rng.uniform(0.2, 5, (40, 1)) * (wave + 0.3 * noise)
+    halves = np.where((time < 20) == labels[:, None], 0.6, -0.6)
+    for series, X in {"patches": anywhere + noise, "samples": halves + 10 * noise, "slopes": baseline}.items():
+        pd.DataFrame(X).assign(label=np.where(labels, "a", "b")).to_csv(tmp_path / f"{series}.csv", index=False)
+        made, (_, why) = decided("dataset=series", f"dataset.path={tmp_path}/{series}.csv")
+        assert made.config["encoder"]["series"] == series, why
+
+
+def test_groups_are_compared_with_samples_at_their_places(tmp_path, rng):
+    labels, time = np.arange(40) % 2, np.arange(80)
+    halves = np.where((time < 40) == labels[:, None], 0.6, -0.6)
+    np.savez(tmp_path / "a.npz", X=halves + rng.normal(size=(40, 80)), y=labels)
+    made, (kind, why) = decided("dataset=arrays", f"dataset.path={tmp_path}/a.npz", "encoder=by_size")
+    assert (kind, made.config["encoder"]["series"]) == ("group", "samples")
+    assert "no group is compared" not in why
 
 
 def test_quantiles_count_where_levels_differ(tmp_path, rng):
