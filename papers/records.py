@@ -34,7 +34,7 @@ _OF_THE_MACHINE = (
 )
 
 # Words of a command in which runs of one experiment that are put together may differ.
-_NO_SETTINGS = ("runner.only=", "size=", "seed=")
+_NO_SETTINGS = ("runner.only=", "size=", "seed=", "engine.device=")
 
 
 @dataclass(frozen=True)

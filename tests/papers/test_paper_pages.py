@@ -227,7 +227,7 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
     assert text.index("Raw spectrogram") < text.index("CDF, shifts"), "in the order of the experiment"
     assert "2 runs; commits 1123456789, 3123456789; a loom" in text
     assert "2 have a complete result at size=paper" in (docs / "index.md").read_text()
-    published(4, [Result("table", "Raw spectrogram", "test/accuracy", [0.5])])
+    published(4, [Result("table", "Raw spectrogram", "test/accuracy", [0.5])], True, "engine.device=cuda")
     assert "| 50 %" in of("Figure 3")[1]
     published(5, [Result("table", "CDF, shifts", "test/accuracy", [0.1])], True, "orbit.size=2")
     assert "| 10 %" not in of("Figure 3")[1], "other settings"
