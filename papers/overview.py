@@ -86,7 +86,7 @@ def _error(result: Result, value: float) -> float:
 
 def _panel(ax: Axes, rows: list[_Row]) -> None:
     """Ours with lines to the published values, and the names of rows clearly better than all that take less time."""
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     for row in rows:
         area = _UNKNOWN_AREA if row.memory_gb is None else _AREA * row.memory_gb
@@ -99,6 +99,7 @@ def _panel(ax: Axes, rows: list[_Row]) -> None:
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
     ax.yaxis.set_minor_formatter("{x:g}")
     ax.tick_params(axis="y", which="minor", labelsize=7)
     ax.grid(alpha=0.3, which="both")
