@@ -179,7 +179,10 @@ class LabelledFiles(OwnData):
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
         units = ", ".join(f"{name} ({unit})" for name, unit in listed.units.items())
         notes = [f"units removed: {units}"] if units else []
+        folder = Path(self.path or self.manifest or "").expanduser()
+        names = _names(listed.files, folder if self.path else folder.parent)
         more = {"folds": folds, "clusters": listed.clusters, "reading": reading, "notes": notes}
+        more |= {"test_names": {"file": np.array(names)[test]}}
         return Dataset.of_parts(self.name, listed.task, X, listed.y, train, test, source, **more)
 
     def _name(self) -> str:
@@ -196,7 +199,7 @@ class LabelledFiles(OwnData):
             files, folder = self._new_files(base), base.parent if base.is_file() else base
         X, read, _ = self._read(files, form)
         self._apply_scale(X, form)
-        return Points(X, [encodable(os.path.relpath(files[i], folder)) for i in read])
+        return Points(X, _names([files[i] for i in read], folder))
 
     def _new_files(self, base: Path) -> list[Path]:
         """The files in a folder, or the single one."""
@@ -304,6 +307,11 @@ class LabelledFiles(OwnData):
         _warn_about(
             folder, others + empty + loose, f"only {self.shown} files {where} the folder of a class are read{advice}"
         )
+
+
+def _names(files: Iterable[Path], folder: Path) -> list[str]:
+    """The paths of files from a folder on, as text that can be written to files."""
+    return [encodable(os.path.relpath(file, folder)) for file in files]
 
 
 def _warn_about(folder: Path, left_out: list[Path], read: str) -> None:

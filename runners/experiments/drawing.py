@@ -29,7 +29,7 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
         job.log_figure("predictions", plots.predicted_against_true, data.y_test, predicted, data.targets, kinds=kinds)
     if fitted.probabilities is not None:
         job.log_figure("reliability", plots.reliability, data.y_test, fitted.probabilities, learner.classes_)
-    _draw_errors(job, data, predicted)
+    _draw_errors(job, data, fitted)
     if _is_in_plane(data) and (features.operator_valued or not data.columns):
         points = data.encoder.inverse_transform(data.X_test).to_numpy() if data.columns else data.X_test
         job.log_figure("field", plots.field, points, data.y_test, predicted, "test points")
@@ -44,22 +44,26 @@ def _examples(data: Dataset) -> np.ndarray:
     return np.sort(np.unique(data.y_test, return_index=True)[1])[:EXAMPLES]
 
 
-def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
+def _draw_errors(job: Job, data: Dataset, fitted: Fitted) -> None:
     """The worst predictions: rows of a table with their columns, other points but those in a plane as they look.
 
-    Of points with names, such as atoms, all predictions.
+    Of points with names, such as files and atoms, all predictions, with the probabilities of classes.
     """
+    predicted = fitted.predicted
     if data.test_names:
-        table = pd.DataFrame(data.test_names | _true_and_predicted(data, predicted))
-        job.log_text("predictions.csv", table.to_csv(index=False))
-    elif data.columns:
+        table = data.test_names | _true_and_predicted(data, predicted)
+        if fitted.probabilities is not None:
+            shares = zip(fitted.model.classes_, fitted.probabilities.T, strict=True)
+            table |= {f"probability_{label}": values for label, values in shares}
+        job.log_text("predictions.csv", pd.DataFrame(table).to_csv(index=False))
+    if data.columns:
         rows = data.encoder.inverse_transform(data.X_test)
         columns = {name: values.to_numpy() for name, values in rows.items()}
         job.log_text("errors.csv", _errors_csv(data, columns, predicted))
         job.log_figure(
             "errors", figures.error_rows, columns, data.y_test, predicted, data.task, data.targets, data.test_rows
         )
-    elif not _is_in_plane(data):
+    elif data.kinds is None and not _is_in_plane(data):
         loader = job.plan.component("dataset")
         how = {"ink": loader.ink, "molecules": loader.molecules}
         job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task, **how)
@@ -79,9 +83,10 @@ def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.nda
 
 
 def _true_and_predicted(data: Dataset, predicted: np.ndarray) -> dict[str, np.ndarray]:
-    """Columns of a table for each target."""
+    """Columns of a table for each target, with its name if it has one."""
+    ends = [f" {name}" for name in data.targets] if "targets" in data.reading or predicted.ndim > 1 else [""]
     return {
-        f"{kind} {name}": values.reshape(len(values), -1)[:, k]
-        for k, name in enumerate(data.targets)
+        f"{kind}{end}": values.reshape(len(values), -1)[:, k]
+        for k, end in enumerate(ends)
         for kind, values in (("true", data.y_test), ("predicted", predicted))
     }

@@ -116,6 +116,17 @@ def test_pictures_are_predicted_by_name(tmp_path):
     assert set(table["prediction"]) <= {"cat", "owl"}
 
 
+def test_a_fit_of_files_names_those_of_its_test_part(tmp_path):
+    draw_classes(tmp_path / "zoo", 12)
+    about = ("dataset=images", f"dataset.path={tmp_path / 'zoo'}", "learner=logistic")
+    job = ran(tmp_path / "fit", *small(*about), figures=True)
+    table = pd.read_csv(tmp_path / "fit" / "predictions.csv")
+    assert [*table] == ["file", "true", "predicted", "probability_cat", "probability_owl"]
+    assert [name.split("/")[0] for name in table["file"]] == table["true"].tolist()
+    assert (table["true"] == table["predicted"]).mean() == pytest.approx(job.metrics["test/accuracy"])
+    assert all((tmp_path / "zoo" / name).is_file() for name in table["file"])
+
+
 def write_images(folder: Path, volumes: bool = False) -> None:
     for name, picture in zip(NAMES, np.random.default_rng(0).random((8, 5, 6, 8)), strict=True):
         draw(folder / f"{name}.png", np.uint8(255 * picture[0]))
