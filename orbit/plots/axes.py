@@ -24,6 +24,9 @@ MARKERS = "osv^D<>"
 # Margin of a sample in its place, whose side is 1.
 _GAP = 0.04
 
+# An image keeps its proportions up to these; a longer one is drawn wider than it is, to be seen.
+_LONGEST_IMAGE = 4.0
+
 
 def new_figure(width: float, height: float) -> Figure:
     """A new figure of ``width`` x ``height`` inches. Matplotlib is imported here, as most processes draw nothing."""
@@ -197,12 +200,26 @@ def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], d
 
     left, bottom, side = square
     if draw is None and grid_axes(sample.x.shape) > 1:
-        _draw_image(ax, sample, (left, left + side, bottom, bottom + side))
-        ax.add_patch(Rectangle((left, bottom), side, side, fill=False, edgecolor="0.6", linewidth=0.5))
+        width, height = _proportions(sample.x.shape)
+        width, height = side * width, side * height
+        left, bottom = left + (side - width) / 2, bottom + (side - height) / 2
+        _draw_image(ax, sample, (left, left + width, bottom, bottom + height))
+        ax.add_patch(Rectangle((left, bottom), width, height, fill=False, edgecolor="0.6", linewidth=0.5))
         return
     panel = ax.inset_axes((left, bottom, side, side), transform=ax.transData)
     hide_ticks(panel)
     (draw or _draw_signal)(panel, sample.x, sample.reference)
+
+
+def _proportions(shape: Sequence[int]) -> tuple[float, float]:
+    """Width and height of an image or slice, of which the larger is 1.
+
+    >>> _proportions((100, 140)), _proportions((13, 12, 24)), _proportions((2, 60))
+    ((1.0, 0.7142857142857143), (1.0, 0.5), (1.0, 0.25))
+    """
+    height, width = shape[1:3] if _is_volume(shape) else shape[:2]
+    longest = min(max(height, width), _LONGEST_IMAGE * min(height, width))
+    return min(1.0, width / longest), min(1.0, height / longest)
 
 
 def _draw_image(ax: Axes, sample: Sample, extent: tuple[float, float, float, float]) -> None:

@@ -100,6 +100,17 @@ def test_samples_and_their_texts_do_not_overlap(rng):
     assert all(ax.get_window_extent().padded(0.5).containsy(edge) for box in boxes for edge in (box.y0, box.y1))
 
 
+@pytest.mark.parametrize(
+    ("shape", "aspect"), [((20, 28), 28 / 20), ((9, 4, 3), 4 / 9), ((10, 12, 18), 1.5), ((2, 60), 4)]
+)
+def test_images_keep_their_proportions(rng, shape, aspect):
+    ax = Figure().subplots()
+    draw_samples(ax, [Sample(x, x) for x in rng.random((2, *shape))], 2)
+    for image in ax.images:
+        left, right, bottom, top = image.get_extent()
+        assert (right - left) / (top - bottom) == pytest.approx(aspect)
+
+
 def test_the_first_coordinate_of_patches_is_drawn(rng, draw):
     X = rng.random((1, 6, 6, 10))
     figure = draw(plots.orbit_examples(Orbit(Reflection()).fit(X), X))
