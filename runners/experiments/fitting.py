@@ -41,6 +41,7 @@ from runners.job.job import Stopwatch
 from runners.job.memory import check_fit
 from runners.measure.machine import peak_memory_mb
 from runners.measure.metrics import (
+    ahead,
     evaluate,
     evaluate_kinds,
     evaluate_probabilities,
@@ -131,9 +132,9 @@ def _test_metrics(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -
         found |= evaluate_std(y, predicted, answers["std_observed"])
     if "probability" in answers:
         found |= evaluate_probabilities(y, answers["probability"], learner.classes_)
-    scores = answers.get("probability", answers.get("score"))
-    if data.task == "classification" and scores is not None:
-        found |= evaluate_ranking(y, scores, learner.classes_)
+        found |= evaluate_ranking(y, answers["probability"], learner.classes_)
+    elif "score" in answers:
+        found |= evaluate_ranking(y, ahead(answers["score"]), learner.classes_)
     return found
 
 

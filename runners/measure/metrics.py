@@ -231,6 +231,21 @@ def evaluate_ranking(y: np.ndarray, scores: np.ndarray, classes: np.ndarray) -> 
     }
 
 
+def ahead(scores: np.ndarray) -> np.ndarray:
+    """How far the score of each of three or more classes is ahead of the best other one, shape (n, k).
+
+    Scores of a classifier say which class of a point is likeliest. Those of one class need not be comparable between
+    points: what is added to all scores of a point, as in discriminant analysis, changes no prediction, but their order.
+
+    >>> ahead(np.array([[1.0, 2.0, 5.0], [11.0, 13.0, 12.0]])).tolist()
+    [[-4.0, -3.0, 3.0], [-2.0, 1.0, -1.0]]
+    """
+    if scores.ndim == 1:
+        return scores
+    second, first = np.sort(scores, axis=1)[:, -2:].T[:, :, None]
+    return scores - np.where(scores == first, second, first)
+
+
 def paired_test(task: str, y: np.ndarray, one: np.ndarray, two: np.ndarray) -> dict[str, float]:
     """Whether two models differ, by their predictions for the same points.
 

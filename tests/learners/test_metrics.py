@@ -8,6 +8,7 @@ from mlflow.utils.validation import _validate_metric_name
 from sklearn.metrics import average_precision_score, f1_score, log_loss, recall_score, roc_auc_score
 
 from runners.measure.metrics import (
+    ahead,
     evaluate,
     evaluate_probabilities,
     evaluate_ranking,
@@ -85,6 +86,14 @@ def test_scores_of_classes_rank_their_points(rng):
     assert of_two == evaluate_ranking(y == 1, np.column_stack([-two, two]), np.array([False, True]))
     assert of_two["roc_auc"] == pytest.approx(roc_auc_score(y == 1, two))
     assert evaluate_ranking(np.ones(3), np.arange(3.0), np.array([0, 1])) == {}
+
+
+def test_what_is_added_to_all_scores_of_a_point_does_not_rank_it(rng):
+    y, scores = rng.integers(0, 3, 200), rng.standard_normal((200, 3))
+    scores[np.arange(200), y] += 2
+    found = evaluate_ranking(y, ahead(scores + 100 * rng.standard_normal((200, 1))), np.arange(3))
+    assert found == pytest.approx(evaluate_ranking(y, ahead(scores), np.arange(3)))
+    assert found["roc_auc"] > 0.85
 
 
 @pytest.mark.parametrize("rare", ["fraud", "wrong"])
