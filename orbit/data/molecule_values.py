@@ -34,7 +34,11 @@ class ReadMolecules:
     def values(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         """Values of each molecule, of the table or of the files."""
         table = self.table if self.table is not None else {}
-        return {name: np.asarray(table[name]) if name in table else _values(self.molecules, name) for name in names}
+
+        def of(name: str) -> Any:
+            return table[name] if name in table else [_value(one, name, i) for i, one in enumerate(self.molecules)]
+
+        return {name: np.asarray(of(name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,6 @@ def values_of_atoms(molecule: Molecule, names: list[str], number: int) -> np.nda
                 f"(dataset.per_atom=true), {name!r} has shape {found.shape}"
             )
     return np.column_stack(columns)
-
-
-def _values(molecules: list[Molecule], name: str) -> np.ndarray:
-    return np.array([_value(one, name, i) for i, one in enumerate(molecules)])
 
 
 def _value(molecule: Molecule, name: str, number: int) -> Any:

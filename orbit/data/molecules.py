@@ -168,11 +168,8 @@ class Molecules(OwnData):
         return existing([self.path])
 
     def check_files(self) -> None:
-        if self.path is None:
-            raise InputError(
-                "dataset.path: expected a file with molecules, a folder of them, or a CSV file, found none"
-            )
-        self._files(user_path(self.path, "dataset.path"))
+        path = self._required("path", "a file with molecules, a folder of them, or a CSV file")
+        self._files(user_path(path, "dataset.path"))
 
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
@@ -185,7 +182,9 @@ class Molecules(OwnData):
         if self.per_atom:
             return self._of_single_atoms(read, targets, path, parts, clusters, random_state)
         if read.table is not None:
-            y = self._of_column(read.table, targets)
+            from orbit.data.frames import targets as targets_of  # here, because pandas takes half a second
+
+            y = targets_of(read.table, targets, self.task)
         else:
             values = read.values(targets)
             columns = [values[name] for name in targets]
@@ -376,12 +375,6 @@ class Molecules(OwnData):
         given = [*has, *((key, name) for key, name in others_given if name), *(("target", name) for name in targets)]
         require_values(table, given, path)
         return without_units(table, units_of(table[targets], options), options)
-
-    def _of_column(self, table: pd.DataFrame, names: list[str]) -> np.ndarray:
-        """Targets of a table."""
-        from orbit.data.frames import targets
-
-        return targets(table, names, self.task)
 
     def _of_table(self, table: pd.DataFrame, path: Path) -> tuple[list[Molecule], np.ndarray, str]:
         """The molecules of a table that could be read, their rows, and how SMILES got their positions."""

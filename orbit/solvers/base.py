@@ -9,7 +9,8 @@ from orbit.solvers.moments import EPS
 
 # Above this size products of float32 rows are taken in float32.
 LARGE = 3000
-# Multiple of float64 rounding below which only eigenvalues resolve lambda.
+# A number is known if it is larger than this multiple of its rounding error. Below this multiple of float64 rounding
+# only eigenvalues resolve lambda.
 ABOVE_ROUNDING = 10
 # Columns that are factorised or updated at once: about the fastest number from 128 to 512, for sizes of 1,000 to
 # 4,000.

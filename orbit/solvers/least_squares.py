@@ -21,13 +21,11 @@ from orbit.core.errors import InputError
 from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
 from orbit.solvers import products
-from orbit.solvers.base import Factorisation, smallest_resolved
+from orbit.solvers.base import ABOVE_ROUNDING, Factorisation, smallest_resolved
 from orbit.solvers.factorisations import MAX_EIGEN, Cholesky, factorise
 from orbit.solvers.moments import EPS, FLOAT32_ERROR, Centering, CentredRows, System
 from orbit.solvers.structure import Blocks, Operator
 
-# A number is known if it is larger than this multiple of its rounding error.
-ABOVE_ROUNDING = 10
 # Errors of mean squared residuals that are differences of moments, as a multiple of the rounding of these. They are at
 # most 20 times it, with 100 to 500 rows and more columns.
 _OF_DIFFERENCES = 100

@@ -66,8 +66,9 @@ class Training:
 
     def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
         """Record the score of the epoch and write a checkpoint."""
-        self.job.log_step(self.metric, learner.history_[-1])
-        log.info("%s after epoch %d of %d: %.4g", self.metric, learner.epochs_done_, learner.epochs, self._last())
+        score = learner.history_[-1]
+        self.job.log_step(self.metric, score)
+        log.info("%s after epoch %d of %d: %.4g", self.metric, learner.epochs_done_, learner.epochs, score)
         own = {_STREAM: np.array(json.dumps(stream.state)), _SECONDS: self.earlier + _now() - self._begun}
         write_checkpoint(self.path, learner.checkpoint() | own)
 
@@ -79,9 +80,6 @@ class Training:
     def end(self) -> None:
         """Delete the checkpoint: the training is complete."""
         self.path.unlink(missing_ok=True)
-
-    def _last(self) -> float:
-        return self.job.history[self.metric][-1]
 
 
 def _now() -> np.ndarray:
