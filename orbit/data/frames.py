@@ -210,6 +210,16 @@ def row_numbers(frame: pd.DataFrame) -> dict[str, str]:
     return dict.fromkeys(named, "a different number in each row") | dict.fromkeys(counted, "the numbers of the rows")
 
 
+def repeated_names(frame: pd.DataFrame, left_out: Iterable[str]) -> dict[str, int]:
+    """How many different names are in columns with two rows or more for each of them, in the mean.
+
+    Names are texts or integers in a column named as an id, and texts in those that are left out.
+    """
+    names = [name for name in frame if re.fullmatch(_ID, str(name)) or (name in left_out and is_text(frame[name]))]
+    counts = {str(name): frame[name].nunique() for name in names if frame[name].dtype.kind not in "fb"}
+    return {name: count for name, count in counts.items() if 1 < count <= frame[name].notna().sum() / 2}
+
+
 @dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """The numbers that the columns of a data frame become, by name and in any order: the first step of a pipeline.

@@ -148,7 +148,7 @@ class Table(OwnData):
 
     def _load(self, random_state: RandomState) -> Dataset:
         from orbit.data.frames import REMOVE, TableEncoder, refuse_missing, require, targets, weights
-        from orbit.data.units import without_units
+        from orbit.data.units import limits_of, without_units
 
         self.check_files()
         names, path = names_of(self.target), str(self.path)
@@ -176,7 +176,11 @@ class Table(OwnData):
                 table[features].iloc[train]
             )
             X = np.asarray(encoder.transform(table))
-        notes = [_note_of_csv(csv), _note("units removed", units, _AS_TEXTS), _note_of_columns(left_out)]
+        limits = limits_of(table, units)
+        removed = {name: unit for name, unit in units.items() if unit or name not in limits}
+        notes = [] if self.group_column else [_note_of_repeats(table[candidates], left_out)]
+        notes += [_note_of_csv(csv), _note("units removed", removed, _AS_TEXTS)]
+        notes += [_note("limits read as numbers", limits, _AS_TEXTS), _note_of_columns(left_out)]
         notes += [_note_of_missing(encoder, table), _note_of_signs(numbers, features, self.missing_texts)]
         if test is not None:
             X_test, y_test, test_rows = X[test], y[test], table.index.to_numpy()[test]
@@ -329,6 +333,15 @@ def _note(what: str, columns: Mapping[str, str], advice: str) -> str:
 
 def _note_of_columns(left_out: Mapping[str, str]) -> str:
     return _note("left out", left_out, "dataset.features names columns to use")
+
+
+def _note_of_repeats(table: pd.DataFrame, left_out: Mapping[str, str]) -> str:
+    """Columns that may say which rows belong together, such as those of one patient."""
+    from orbit.data.frames import repeated_names
+
+    found = {name: f"{count} different in {len(table)} rows" for name, count in repeated_names(table, left_out).items()}
+    together = f"dataset.group_column={next(iter(found), '')} keeps them in one part, dataset.exclude leaves it out"
+    return _note("names that repeat", found, f"if rows of one name belong together, {together}")
 
 
 def _note_of_signs(table: pd.DataFrame, features: list[str], texts: list[str] | None) -> str:

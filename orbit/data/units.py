@@ -1,4 +1,4 @@
-"""Numbers that a table has as texts, with one unit for a whole column: 47.6%, $1,234.50, 3 mg/l."""
+"""Numbers that a table has as texts: with one unit for a whole column, 47.6%, $1,234.50, 3 mg/l, or as limits, <0.5."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from pandas.api.types import infer_dtype, is_numeric_dtype
 BLANKS = " \u00a0\u202f'\u2019"
 
 _MINUS = "\u2212"  # of typesetting
+_LIMIT = "[<>\u2264\u2265]=?"  # of what an instrument detects
 _NUMBER = rf"[.,]?\d(?:[\d.,{BLANKS}]*\d)?\.?(?:[eE][+-]?\d+)?"
 _BEFORE, _AFTER = r"[A-Z]{0,3}[$€£¥₹]", r"(?![dDeE][+-]?\d)(?:/[^\W\d]|[^\d\s.,;:/+\-'\u2019\u2212()]).*?"
-_WRITTEN = rf"\s*(?P<sign>[+\-{_MINUS}]?)\s*(?P<before>{_BEFORE})?\s*(?P<number>{_NUMBER})\s*(?P<after>{_AFTER})?\s*"
+_SIGN = rf"(?:{_LIMIT})?\s*(?P<sign>[+\-{_MINUS}]?)"
+_WRITTEN = rf"\s*{_SIGN}\s*(?P<before>{_BEFORE})?\s*(?P<number>{_NUMBER})\s*(?P<after>{_AFTER})?\s*"
 
 # A column is tried on its first texts, and is one of numbers from this share of them on.
 _FIRST, _MOSTLY = 50, 0.5
@@ -29,7 +31,8 @@ def units_of(frame: pd.DataFrame, signs: Mapping[str, str]) -> dict[str, str]:
     """The unit of each column of texts that are numbers with one and the same unit, but for texts without digits.
 
     A unit is a sign of a currency before the number, or what follows it; 0 may lack it. It is empty where a minus sign
-    of typesetting is all there is to remove. ``signs`` are ``decimal`` and ``thousands`` as pandas takes them.
+    of typesetting, or the sign of a limit such as ``<0.5`` in at most half of the texts, is all there is to remove.
+    ``signs`` are ``decimal`` and ``thousands`` as pandas takes them.
 
     >>> units_of(pd.DataFrame({"price": ["$1,200.50", "$7"], "dose": ["3 mg", "2 g"]}), {"thousands": ","})
     {'price': '$'}
@@ -48,6 +51,17 @@ def without_units(frame: pd.DataFrame, units: Mapping[str, str], signs: Mapping[
         texts = values.where(~known, numbers.astype(object))
         changed[name] = texts.astype(float) if (known | values.isna()).all() else texts.where(~known, texts.map(str))
     return frame.assign(**changed)
+
+
+def limits_of(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, str]:
+    """In how many rows columns of texts have a limit in place of a number, and one of them."""
+    found = {}
+    for name in names:
+        texts = frame[name].dropna().astype(str)
+        limits = texts[texts.str.contains(rf"^\s*{_LIMIT}")]
+        if len(limits):
+            found[name] = f"{limits.iloc[0]!r} and the like in {len(limits)} row{'s' if len(limits) > 1 else ''}"
+    return found
 
 
 def several_units(texts: pd.Series) -> str | None:
@@ -88,7 +102,8 @@ def _unit(values: pd.Series, signs: Mapping[str, str]) -> str | None:
     counts = values.value_counts()
     counts.index = counts.index.astype(str)
     counts = counts[counts.index.str.contains(r"\d")]
-    if counts.sum() < _MOSTLY * values.notna().sum():
+    of_limits = counts.index.str.contains(rf"^\s*{_LIMIT}")
+    if counts.sum() < _MOSTLY * values.notna().sum() or counts[of_limits].sum() > _MOSTLY * counts.sum():
         return None
     known, unit = pd.Series(counts.index), None
     for part in (known[:_FIRST], known):
@@ -96,7 +111,7 @@ def _unit(values: pd.Series, signs: Mapping[str, str]) -> str | None:
         unit = units.mode().iloc[0] if len(units) else ""
         if not (numbers.notna() & ((units == unit) | ((units == "") & (numbers == 0)))).all():
             return None
-    return unit if unit or known.str.contains(_MINUS).any() else None
+    return unit if unit or of_limits.any() or known.str.contains(_MINUS).any() else None
 
 
 def well_grouped(texts: pd.Series, signs: Mapping[str, Any]) -> pd.Series:
