@@ -138,6 +138,12 @@ def warning_about_learning(job: Job, data: Dataset, fitted: Fitted, found: list[
     least = found[0]
     if least.is_beaten(data, fitted.predicted) or fitted.model["learner"].class_weight is not None:
         return None
+    if data.task == "classification" and least.p_value(data, data.y_test) >= _SIGNIFICANT:
+        others = int((least.predicted != data.y_test).sum())
+        return (
+            f"{len(least.test)} test points, {others} of them not of the {least.name}, are too few to tell whether "
+            "anything was learned; runner=validate selection=k_fold scores all training points"
+        )
     return (
         f"not clearly better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, "
         f"{len(least.test)} test points); try {what_next(job, data, fitted)}"
@@ -145,7 +151,10 @@ def warning_about_learning(job: Job, data: Dataset, fitted: Fitted, found: list[
 
 
 def what_next(job: Job, data: Dataset, fitted: Fitted) -> str:
-    """What may learn more than the fit of a job from the same points; other groups unless they were compared."""
+    """What may learn more than the fit of a job from the same points; other groups unless they were compared.
+
+    The columns of a table mostly have no symmetry.
+    """
     config, keys = job.plan.config, []
     if data.task == "classification":
         setting = setting_for_rare_classes(job.plan.learner(data.task), data.y_train[:])
@@ -153,6 +162,6 @@ def what_next(job: Job, data: Dataset, fitted: Fitted) -> str:
     shape = fitted.model["representation"].transform(data.X_test[:1]).shape[1:]
     if config["encoder"]["name"] == "none" and len(shape) > 1:
         keys.append("encoder=patches" if BySize().for_shape(shape).is_identity else "encoder=by_size")
-    if job.group_is_given:
+    if job.group_is_given and not data.columns:
         return ", or ".join([*([", ".join(keys)] if keys else []), "another group by runner=discover"])
     return ", ".join([*keys, "another learner or more points"])

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import SMALL, folders, new_job
 from scipy import stats
@@ -42,6 +43,21 @@ def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
     metrics = RunFolder(folders(tmp_path)[-1]).read_metrics()
     name = "majority_class/accuracy" if task == "classification" else "mean/rmse"
     assert {f"reference/{name}", f"reference/linear/{name.split('/')[1]}", "time/references_s"} < metrics.keys()
+
+
+def test_too_few_test_points_are_no_reason_for_other_settings(run, rng):
+    y = np.arange(40) % 8 == 0
+    write(rng, y.astype(int), 9)
+    out = run.ok(*ARRAYS, *IN_FIT, "dataset.task=classification")
+    assert re.search(r"warning +10 test points, [1-4] of them not of the majority class, are too few to tell", out)
+    assert "try " not in out
+
+
+def test_no_group_is_advised_for_a_table(run, rng):
+    table = pd.DataFrame(rng.standard_normal((200, 3)), columns=[*"abc"]).assign(y=rng.choice(["no", "yes"], 200))
+    table.to_csv("mine.csv", index=False)
+    out = run.ok("dataset=table", "dataset.path=mine.csv", "dataset.target=y", "group=identity", *SMALL[2:3], *IN_FIT)
+    assert "try another learner or more points" in out
 
 
 def test_a_comparison_of_two_useless_models_is_none_of_groups(run, tmp_path, rng):
