@@ -355,6 +355,10 @@ class Loader(Component):
     def check_memory(self) -> None:
         """Raise ``InputError`` if data whose size follows from parameters cannot fit in memory."""
 
+    def in_units_of_files(self, X: np.ndarray, reading: Mapping[str, Any]) -> np.ndarray:
+        """Points as they are in the files, of a data set with that ``reading``, which may scale them."""
+        return X
+
     def read_points(
         self, path: str, form: Mapping[str, Any], encoder: Any = None, id_column: str | None = None
     ) -> Points:

@@ -129,6 +129,10 @@ class Fields(OwnData):
         more = {"clusters": clusters, "folds": folds, "reading": reading}
         return Dataset.of_parts(self.name, task, _scaled(X, scales), y, train, test, source, **more)
 
+    def in_units_of_files(self, X: np.ndarray, reading: Mapping[str, Any]) -> np.ndarray:
+        scales = reading["scales"]
+        return X if scales is None else X * scales["std"] + scales["mean"]
+
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())
         with self._opened(place) as content:

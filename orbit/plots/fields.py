@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 _MAX_ARROWS = 324
 
 
-def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: str) -> Figure:
+def field(
+    points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: str, names: Sequence[str] = ("", "")
+) -> Figure:
     """A vector field in the plane, its prediction and the error, side by side, with arrows on the same scale.
 
     Parameters
@@ -24,6 +27,8 @@ def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: s
     truth, predicted : arrays, shape (n, 2)
         Vectors at the points. At most 324 are drawn; if there are more, the title states the number.
     title : str
+    names : sequence of two str
+        Names of the coordinates.
     """
     shown = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MAX_ARROWS)).astype(int))
     fields = {"truth": truth, "prediction": predicted, "error": predicted - truth}
@@ -33,7 +38,7 @@ def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: s
         lengths = np.linalg.norm(vectors[shown], axis=1)
         ax.quiver(*points[shown].T, *vectors[shown].T, lengths, scale=12 * longest, clim=(0, longest))
         ax.set_title(f"{name} (root mean square {np.sqrt(np.square(vectors).mean()):.2g})", fontsize=9)
-        ax.set_aspect("equal")
+        ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]), aspect="equal")
     subset = f" ({len(shown)} of {len(points)})" if len(shown) < len(points) else ""
     figure.suptitle(plain(title) + subset, fontsize=10)
     return figure

@@ -28,15 +28,23 @@ _UNLIKELY = 0.001
 # Share of the points above which a class is so frequent that the others are rare.
 _FREQUENT = 0.7
 
-_FIELDS = ("curl_free", "divergence_free", "helmholtz")
+#: Kernels whose fields have a property in the coordinates of points.
+FIELDS = ("curl_free", "divergence_free", "helmholtz")
 
 
 def warn_about_combinations(plan: Plan, point_axes: int) -> None:
     """Issue a warning for each such combination in a plan whose points have that many axes."""
     kinds = ("representation", "group", "encoder", "kernel", "approx", "learner")
     names = {kind: plan.config[kind]["name"] for kind in kinds}
+    is_of_fields = names["kernel"] in FIELDS and names["approx"] in ("orff", "ovk")
+    if is_of_fields and plan.config["dataset"].get("scale") == "feature":
+        _warn(
+            f"kernel={names['kernel']} has its property in the coordinates that it is given, and dataset.scale=feature "
+            "scales each of them by a number of its own; choose dataset.scale=none, and coordinates of one unit, such "
+            "as km (a degree of longitude is shorter than one of latitude)"
+        )
     if names["representation"] == "standardize" and point_axes == 1:
-        if names["kernel"] in _FIELDS and names["approx"] in ("orff", "ovk"):
+        if is_of_fields:
             _warn(
                 f"kernel={names['kernel']} has its property in the coordinates that it is given, and "
                 "representation=standardize scales each of them by a number of its own; choose representation=raw"

@@ -31,8 +31,12 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
         job.log_figure("reliability", plots.reliability, data.y_test, fitted.probabilities, learner.classes_)
     _draw_errors(job, data, fitted)
     if _is_in_plane(data) and (features.operator_valued or not data.columns):
-        points = data.encoder.inverse_transform(data.X_test).to_numpy() if data.columns else data.X_test
-        job.log_figure("field", plots.field, points, data.y_test, predicted, "test points")
+        if data.columns:
+            points = data.encoder.inverse_transform(data.X_test).to_numpy()
+        else:
+            points = job.plan.component("dataset").in_units_of_files(data.X_test, data.reading)
+        names = data.reading.get("features", ("", ""))
+        job.log_figure("field", plots.field, points, data.y_test, predicted, "test points", names)
     if (curve := learner.selection_curve()) is not None:
         job.log_figure("selection", plots.selection_curve, curve)
 

@@ -12,6 +12,7 @@ import numpy as np
 from orbit.data import Dataset
 from orbit.learners import RidgeClassifier
 from orbit.learners.base import Learner
+from orbit.learners.protocols import GivesStd
 from orbit.registry import register
 from orbit.solvers.selection import end_of_path
 from runners.config.plan import Plan
@@ -115,9 +116,15 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
     kinds = [] if data.test_kinds is None else np.unique(data.test_kinds).tolist()
     for label, value in score_rows(metrics, data.task, data.targets, kinds):
         job.row(label, value)
+    if job.plan.config["kernel"]["name"] in advice.FIELDS and "features" in data.reading:
+        pairs = zip(data.targets, data.reading["features"], strict=False)
+        found = ", ".join(f"{target} along {feature}" for target, feature in pairs)
+        job.row("components", f"{found}, by the order of dataset.target and dataset.features")
     job.row("references", references)
     if learner.path_parameter is not None:
         job.row(learner.path_parameter, _chosen(learner))
+    if isinstance(learner, GivesStd) and (std := learner.noise_std()) is not None:
+        job.row("noise std", f"{', '.join(f'{value:.3g}' for value in np.ravel(std)[:6])}, in units of the target")
     if isinstance(learner, RidgeClassifier) and learner.decision_ == "discriminant":
         job.row("decision", "by discriminant analysis of leave-one-out predictions, for classes on a line")
     for label, part in (("lengthscale", features), ("hyper.lengthscale", fitted.model["hyper"])):

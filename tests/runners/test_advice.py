@@ -37,6 +37,17 @@ def test_a_combination_without_its_property_is_warned_of(settings, message):
     assert [message in str(each.message) for each in found] == ([] if message is None else [True])
 
 
+@pytest.mark.parametrize("scale", ["feature", "none"])
+def test_coordinates_with_scales_of_their_own_have_another_divergence(tmp_path, scale):
+    path = tmp_path / "mine.nc"
+    path.touch()
+    data = ("dataset=fields", f"dataset.path={path}", "dataset.target=[u,v]", f"dataset.scale={scale}")
+    made = plan(quickly_composed(*data, "group=identity", "approx=ovk", "kernel=divergence_free", "learner=gp"))
+    with warnings.catch_warnings(record=True, action="always") as found:
+        warn_about_combinations(made, 1)
+    assert ["choose dataset.scale=none" in str(each.message) for each in found] == [True] * (scale == "feature")
+
+
 @pytest.mark.parametrize(
     ("group", "centre", "warned"),
     [("orthogonal", 3.0, True), ("orthogonal", 0.4, False), ("product", 3.0, True), ("identity", 3.0, False)],

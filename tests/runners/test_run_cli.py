@@ -11,6 +11,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+import xarray
 from command_line import SMALL, fitted, folders, mlflow_client, mlflow_runs
 
 import orbit
@@ -105,6 +106,23 @@ class TestOneRun:
         assert (with_structure / "figures" / "field.png").is_file()
         without = run_with_figures.finished(*given, "approx=exact", "learner=ridge", "tracking.enabled=false", "seed=1")
         assert not (without / "figures" / "field.png").exists()
+
+    def test_currents_are_drawn_in_the_coordinates_of_their_file(self, run_with_figures, tmp_path, monkeypatch):
+        lat, lon = np.linspace(40, 47, 7), np.linspace(5, 15, 9)
+        u, v = np.meshgrid(43.5 - lat, lon - 10, indexing="ij")
+        currents = {"u": (("lat", "lon"), u), "v": (("lat", "lon"), v)}
+        xarray.Dataset(currents, {"lat": lat, "lon": lon}).to_netcdf(tmp_path / "mine.nc", engine="h5netcdf")
+        drawn, draw = [], plots.field
+        monkeypatch.setattr(plots, "field", lambda *given: drawn.append(given) or draw(*given))
+        given = "dataset=fields", f"dataset.path={tmp_path / 'mine.nc'}", "dataset.target=[u,v]", "group=identity"
+        kernel = "approx=ovk", "kernel=divergence_free", "learner=gp", "tracking.enabled=false"
+        out = run_with_figures.ok(*given, *kernel)
+        assert "u along lat, v along lon, by the order of dataset.target and dataset.features" in out
+        assert re.search(r"noise std +[\d.e-]+, [\d.e-]+, in units of the target", out)
+        ((points, *_, names),) = drawn
+        assert names == ["lat", "lon"]
+        assert {*points[:, 0].round(6)} <= {*lat.round(6)}
+        assert {*points[:, 1].round(6)} <= {*lon.round(6)}
 
     @pytest.mark.parametrize("target", ["label", "cost_$_per_$"])
     def test_dollar_signs_in_a_table_are_drawn(self, run_with_figures, tmp_path, log_messages, target):
