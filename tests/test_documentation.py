@@ -104,7 +104,7 @@ def test_every_command_is_planned(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for folder in ("pictures/test/3", "sky/test/ring", "cells/test/coarse"):
         Path(folder).mkdir(parents=True)
-    for name in ("new.csv", "new.npy", "new.extxyz", "maps.onnx"):
+    for name in ("new.csv", "new.npy", "new.extxyz", "currents.nc", "maps.onnx"):
         Path(name).touch()
     for loader in orbit.available("dataset"):  # the files of an example need not be here
         monkeypatch.setattr(orbit.get("dataset", loader), "check_files", lambda self: None)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import xarray
 from command_line import quickly_composed
 
 from runners.config.plan import plan
@@ -39,8 +40,8 @@ def test_a_combination_without_its_property_is_warned_of(settings, message):
 
 @pytest.mark.parametrize("scale", ["feature", "none"])
 def test_coordinates_with_scales_of_their_own_have_another_divergence(tmp_path, scale):
-    path = tmp_path / "mine.nc"
-    path.touch()
+    path, grid = tmp_path / "mine.nc", (("lat", "lon"), np.random.default_rng(0).random((4, 5)))
+    xarray.Dataset({"u": grid, "v": grid}).to_netcdf(path, engine="h5netcdf")
     data = ("dataset=fields", f"dataset.path={path}", "dataset.target=[u,v]", f"dataset.scale={scale}")
     made = plan(quickly_composed(*data, "group=identity", "approx=ovk", "kernel=divergence_free", "learner=gp"))
     with warnings.catch_warnings(record=True, action="always") as found:
