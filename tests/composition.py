@@ -8,21 +8,23 @@ import contextlib
 import copy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from hydra._internal import config_loader_impl
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.defaults_list import DefaultsList
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 _ROOT = Path(__file__).parents[1]
 _MOST = 100
 
 _list, _merge = config_loader_impl.create_defaults_list, ConfigLoaderImpl._compose_config_from_defaults_list
-_store = ConfigStore.store
+_store, _load = ConfigStore.store, OmegaConf.load
 
-# Choices -> the list of files, and the identity of a list -> the merged content.
+# A file of the project -> its content, choices -> the list of files, and the identity of a list -> the merged content.
+_files = dict[str, DictConfig | ListConfig]()
 _lists = dict[tuple, DefaultsList]()
 _merged = dict[int, DictConfig]()
 
@@ -41,6 +43,16 @@ def forgotten() -> Iterator[None]:
         yield
     finally:
         config_loader_impl.create_defaults_list = _create_defaults_list
+
+
+def _loaded(file: Any) -> DictConfig | ListConfig:
+    """``OmegaConf.load``, which takes longer to read a page than to copy its content."""
+    name = str(getattr(file, "name", file))
+    if not Path(name).is_relative_to(_ROOT):
+        return _load(file)
+    if name not in _files:
+        _files[name] = _load(file)
+    return copy.deepcopy(_files[name])
 
 
 def _is_choice(override: Override, repo) -> bool:
@@ -82,3 +94,4 @@ def _stored(self: ConfigStore, *args, **kwargs) -> None:
 config_loader_impl.create_defaults_list = _create_defaults_list
 ConfigLoaderImpl._compose_config_from_defaults_list = _compose
 ConfigStore.store = _stored
+OmegaConf.load = staticmethod(_loaded)
