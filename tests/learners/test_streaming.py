@@ -56,7 +56,7 @@ def test_targets_far_from_zero_are_learned_as_others_from_float32(rng, cls, memo
 @pytest.mark.filterwarnings("ignore:conjugate gradients stopped", "ignore:the chosen regularization")
 def test_streams_of_fewer_rows_than_columns_choose_as_in_memory(learner, memory, dtype):
     """Interpolations leave residuals and degrees of freedom that are rounding errors, of which no score may be made."""
-    for seed in range(3):
+    for seed in range(3 if memory == 1 else 1):
         rng = np.random.default_rng(seed)
         Z = rng.standard_normal((560, 6))
         y = np.sin(Z[:, 0]) + Z[:, 1] * Z[:, 2] / 2 + 0.1 * rng.standard_normal(560)

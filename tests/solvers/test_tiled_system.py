@@ -89,7 +89,7 @@ def test_a_path_is_scored_by_generalised_cross_validation(problem):
     X, Y, _ = problem
     tiled, held = both(X)
     for learner in (RidgeRegressor, KernelRidgeRegressor):
-        path = [1e-4, 1e-3, 1e-2, 1e-1]
+        path = [1e-3, 1e-2, 1e-1]
         found, expected = (learner(path, selection="gcv").fit(K, Y) for K in (tiled, held))
         np.testing.assert_allclose(found.path_scores_, expected.path_scores_, rtol=0.06)  # by eight probes
         assert found.regularization_ == expected.regularization_
@@ -97,7 +97,7 @@ def test_a_path_is_scored_by_generalised_cross_validation(problem):
         again = learner(path).fit(tiled, Y)  # leave-one-out errors would need the diagonal of the inverse
         np.testing.assert_array_equal(again.path_scores_, found.path_scores_)
         each = list(learner(path).path_predictions(tiled, Y, np.array(path), held))
-        np.testing.assert_allclose(each[1], learner(1e-3).fit(held, Y).predict(held), atol=1e-4)
+        np.testing.assert_allclose(each[0], learner(1e-3).fit(held, Y).predict(held), atol=1e-4)
 
 
 def test_solutions_side_by_side_are_those_one_by_one(problem, monkeypatch):
