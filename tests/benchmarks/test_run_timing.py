@@ -12,7 +12,7 @@ from runners.measure import figures
 from runners.tracking.record import RunFolder
 
 TINY = (
-    "runner.rounds=2",
+    "runner.rounds=1",
     "runner.n_points=24",
     "approx.n_components=16",
     "orbit.size=6",
