@@ -67,7 +67,10 @@ def main() -> int:
         except KeyboardInterrupt as error:
             _let_go(error)
             close_sweep(interrupted=True)
-            print("interrupted; finished results are kept", file=sys.stderr)
+            print(
+                "interrupted; finished results are kept, and the same command with resume=true goes on after them",
+                file=sys.stderr,
+            )
             return INTERRUPTED
         except BrokenPipeError:  # whoever read the output has stopped, as `| head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush it

@@ -14,6 +14,7 @@ from orbit.core.ranks import world_size
 from runners.config.messages import shown
 from runners.config.program import OF_SWEEPS
 from runners.config.schema import FILE_GROUPS, KINDS, check_has_no_password
+from runners.config.signatures import names
 
 #: The error of a sweep that several processes share.
 SHARED_SWEEP = "-m: several processes share one run, found a sweep; start each of its jobs by a command of its own"
@@ -76,6 +77,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
     try:
         overrides = OverridesParser.create().parse_overrides(settings)
     except OverrideParseException as error:
+        if meant := [f"{kind}={error.override}" for kind in KINDS if error.override in names(kind)]:
+            raise InputError(f"{shown(error.override)}: expected KEY=VALUE, such as {' or '.join(meant)}") from error
         raise InputError(
             f"{shown(error.override)}: expected KEY=VALUE; values with spaces or any of ,:=[]{{}}() are quoted twice, "
             "as in 'KEY=\"a, b\"'"

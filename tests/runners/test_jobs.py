@@ -122,7 +122,8 @@ class TestResume:
 
         monkeypatch.setattr(Fit, "run", interrupted)
         run.ends(130, *mode, *SMALL[:-1])
-        assert run.err.splitlines()[-1] == "interrupted; finished results are kept"
+        kept = "interrupted; finished results are kept, and the same command with resume=true goes on after them"
+        assert run.err.splitlines()[-1] == kept
         assert statuses(tmp_path) == {"KILLED": len(mode)}
         run_id = next(run.info.run_id for run in mlflow_runs(tmp_path) if "config_hash" in run.data.tags)
         mlflow.sklearn.load_model(f"runs:/{run_id}/model")  # MLflow logs no model that it cannot predict with
