@@ -15,6 +15,7 @@ from orbit.core.errors import InputError
 from orbit.core.linalg import eigh, pivoted_root
 from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, check_params
+from orbit.core.progress import Progress
 from orbit.core.random import RandomState, generator
 from orbit.learners.distances import BondedMolecule, Distances
 from orbit.representations.environments import Environments
@@ -121,7 +122,7 @@ class ForceField(Estimator):
     validation_fraction: Fraction = 0.2
     random_state: RandomState = None
 
-    def fit(self, X, energies, forces=None):
+    def fit(self, X, energies, forces=None, progress: bool = False):
         """Fit to molecules.
 
         Parameters
@@ -131,6 +132,8 @@ class ForceField(Estimator):
         energies : array, shape (n,)
         forces : array, shape (n, atoms, 3), or None
             In the unit of energies per angstrom; None fits energies alone.
+        progress : bool
+            Whether to show it.
 
         Raises
         ------
@@ -153,9 +156,12 @@ class ForceField(Estimator):
         rest = energies - counts @ self.energies_
 
         def equations(part: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            for rows in self._blocks(charges, part):
-                of_forces = None if forces is None else forces[rows]
-                yield self._equations(charges[rows], positions[rows], rest[rows], of_forces)
+            blocks = [*self._blocks(charges, part)]
+            with Progress(len(blocks), "equations", progress) as shown:
+                for rows in blocks:
+                    of_forces = None if forces is None else forces[rows]
+                    yield self._equations(charges[rows], positions[rows], rest[rows], of_forces)
+                    shown.step()
 
         order = rng.permutation(len(charges))
         self.distances_: Distances | None = None

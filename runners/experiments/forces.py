@@ -69,7 +69,10 @@ class Forces(Runner):
         with job.stage("load"):
             name = self.forces if self.model is None else None
             frames = loader.load_frames(job.plan.seed("dataset"), name, self.per)
-        job.row("data", f"{len(frames.train)} training and {len(frames.test)} test frames, {frames.X.shape[1]} atoms")
+        counts = f"{len(frames.train)} training and {len(frames.test)} test"
+        if self.model is not None:
+            counts = f"{len(frames.test)}"
+        job.row("data", f"{counts} frames, {frames.X.shape[1]} atoms")
         model = self._fitted(job, frames)
         if model.distances_ is not None:
             job.row("distances", f"of one molecule, over {len(model.distances_.molecule.permutations)} permutations")
@@ -99,8 +102,9 @@ class Forces(Runner):
             self.distances,
             random_state=job.plan.seed("learner"),
         )
+        train, shown = frames.train, job.plan.config["engine"]["progress"]
         with job.stage("fit"):
-            model.fit(frames.X[frames.train], frames.energies[frames.train], frames.forces[frames.train])
+            model.fit(frames.X[train], frames.energies[train], frames.forces[train], progress=shown)
         save(model, job.folder.path / _MODEL)
         return model
 

@@ -35,8 +35,10 @@ def file(tmp_path_factory) -> Path:
     return path
 
 
-def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
+def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file, monkeypatch, log_messages):
+    monkeypatch.setattr("orbit.core.progress.LINE_EVERY_S", 0.0)
     job = ran(tmp_path / "fit", *FORCES, f"dataset.path={file}", "runner.n_components=150")
+    assert any(line.startswith("equations: 1 of ") for line in log_messages)
     written = ase.io.read(tmp_path / "fit" / "predictions.extxyz", ":")
     assert len(written) == 12
     frames = Molecules(str(file)).load_frames(job.plan.seed("dataset"))
@@ -51,7 +53,8 @@ def test_frames_of_several_molecules_are_learned_and_predicted(tmp_path, file):
     assert job.metrics["test/energy/mae"] == pytest.approx(np.abs(energies - frames.energies[frames.test]).mean())
 
     ase.io.write(tmp_path / "new.xyz", molecule("CH3OH"), format="xyz")  # without energies
-    ran(tmp_path / "new", *FORCES, f"dataset.path={tmp_path / 'new.xyz'}", f"runner.model={tmp_path / 'fit'}")
+    new_job = ran(tmp_path / "new", *FORCES, f"dataset.path={tmp_path / 'new.xyz'}", f"runner.model={tmp_path / 'fit'}")
+    assert "1 frames, 6 atoms" in new_job.summary()
     new = ase.io.read(tmp_path / "new" / "predictions.extxyz")
     X = Molecules(str(tmp_path / "new.xyz")).load_frames(forces=None).X
     energy, forces = orbit.load(tmp_path / "fit" / "force_field").predict(X)
