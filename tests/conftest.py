@@ -170,6 +170,17 @@ def run(run_with_figures, monkeypatch):
     return run_with_figures
 
 
+@pytest.fixture
+def few_groups(monkeypatch):
+    """Runs that would compare all groups compare turns alone."""
+    from runners.experiments import discover
+
+    def compared(*args, groups, **kwargs):
+        return orbit.discover(*args, groups=[orbit.groups.Rotation()] if groups is None else groups, **kwargs)
+
+    monkeypatch.setattr(discover, "discover", compared)
+
+
 @pytest.fixture(autouse=True)
 def _no_data_are_kept() -> Iterator[None]:
     """A test may replace what a loader reads."""

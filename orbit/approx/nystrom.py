@@ -82,10 +82,8 @@ class Nystrom(AveragedMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         orbit_size = (self.orbit or Orbit()).resolved()[2]
-        return 2 * 8 * self._n_landmarks(n, orbit_size) ** 2  # the kernel matrix of the landmarks, and its factor
-
-    def _n_landmarks(self, n: int, orbit_size: int) -> int:
-        return (self.landmarks or Uniform()).at_most(self.n_components, n, orbit_size)
+        most = (self.landmarks or Uniform()).at_most(self.n_components, n, orbit_size)
+        return 2 * 8 * most**2  # the kernel matrix of the landmarks, and its factor
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()

@@ -102,7 +102,9 @@ class Shapes(Loader):
 
     def _surface(self, kind: str, size: int, rng: np.random.Generator) -> np.ndarray:
         """Random points of the surface of a solid, shape (size, 3)."""
-        points = _random_points(_torus(rng.uniform(*_TUBE)) if kind == "torus" else _stretched(kind, rng), size, rng)
+        is_torus = kind == "torus"
+        triangles = _torus(rng.uniform(*_TUBE)) if is_torus else _convex(kind) * rng.uniform(*_STRETCH, 3)
+        points = _random_points(triangles, size, rng)
         points -= points.mean(0)
         points /= np.sqrt(np.square(points).sum(1).mean())
         points += self.noise * rng.standard_normal(points.shape)
@@ -117,10 +119,6 @@ def _random_points(triangles: np.ndarray, size: int, rng: np.random.Generator) -
     u, v = np.sqrt(rng.random(size)), rng.random(size)
     weights = np.column_stack([1 - u, u * (1 - v), u * v])
     return np.einsum("nc,ncd->nd", weights, triangles[chosen])
-
-
-def _stretched(kind: str, rng: np.random.Generator) -> np.ndarray:
-    return _convex(kind) * rng.uniform(*_STRETCH, 3)
 
 
 @functools.cache

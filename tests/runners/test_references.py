@@ -25,6 +25,7 @@ def write(rng, y, signal):
     np.savez("mine.npz", X=X, y=y)
 
 
+@pytest.mark.usefixtures("few_groups")
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
     y = rng.integers(3, size=200) if task == "classification" else rng.standard_normal(200)

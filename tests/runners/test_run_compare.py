@@ -101,11 +101,12 @@ def upside_down(rng, tmp_path):
 
 
 def test_a_full_turn_that_lowers_validation_accuracy_is_a_warning_in_the_table(run, upside_down):
-    out = run.ok(*upside_down, "group=rotation")
+    turn, stream = "group=rotation", ["engine.stream=true"]
+    out = run.ok(*upside_down, turn)
     assert "group=rotation lowers validation accuracy: " in out
     assert "100.0% with group=identity (75 training and 75 validation points)" in out
-    for harmless in ("group=small_moves", "group=identity", "runner.check_group=false", "engine.stream=true"):
-        assert "lowers validation accuracy" not in run.ok(*upside_down, harmless), harmless
+    for harmless in (["group=small_moves"], ["group=identity"], [turn, "runner.check_group=false"], [turn, *stream]):
+        assert "lowers validation accuracy" not in run.ok(*upside_down, *harmless), harmless
 
 
 def test_every_job_of_a_sweep_over_learners_warns(run, upside_down, monkeypatch):

@@ -86,16 +86,6 @@ def test_few_points_have_no_group(tmp_path):
     assert why[1].startswith("no group is compared: X: expected at least 10 different points or clusters")
 
 
-@pytest.fixture
-def few_groups(monkeypatch):
-    """Only turns are compared, where all groups would be."""
-
-    def compared(*args, groups, **kwargs):
-        return orbit.discover(*args, groups=[orbit.groups.Rotation()] if groups is None else groups, **kwargs)
-
-    monkeypatch.setattr(module, "discover", compared)
-
-
 @pytest.mark.usefixtures("few_groups")
 @pytest.mark.parametrize("given", [(), ("group=rotation",), ("group=identity",)])
 def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, given):
