@@ -111,12 +111,12 @@ class Predict(Runner):
         assert self.model is not None
         if not self.model.startswith(_RUNS):
             folder = RunFolder(user_path(self.model, "runner.model"))
-            return (_model(folder, self.trust), *_data_of(folder))
+            return (_model(folder, self.trust), *data_of(folder))
         tracker = Tracker.of(job.plan.config)
         with tempfile.TemporaryDirectory() as temporary:
             folder = RunFolder(Path(temporary))
             model = tracker.fetch(self.model.removeprefix(_RUNS).split("/")[0], folder)
-            return (model, *_data_of(folder))
+            return (model, *data_of(folder))
 
     def _widest(self, model: Pipeline, X: np.ndarray) -> int:
         """Bytes of the largest array before the learner for the single point in ``X``."""
@@ -173,10 +173,3 @@ def _refuse_components(overrides: Sequence[str]) -> None:
     for key in map(key_of, overrides):
         if key.partition(".")[0] in {*KINDS, *FILE_GROUPS, "orbit"} - {"runner"}:
             raise InputError(f"{key}: runner=predict takes the components of its model: leave {key} out")
-
-
-def _data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
-    try:
-        return data_of(folder)
-    except InputError as error:
-        raise InputError(f"runner.model: {error}") from error

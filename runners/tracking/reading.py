@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 import orbit
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, located
 from orbit.data import Loader
 from orbit.data.frames import TableEncoder
 from runners.tracking.record import CONFIG, RECORD, RunFolder
@@ -19,6 +19,7 @@ _COLUMNS = "columns"
 MODEL_KEYS = "runner.model", "runner.trust=true"
 
 
+@located(MODEL_KEYS[0])
 def data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
     """The loader of the data set that a run was fitted to, and the form of that data set (``Dataset.form``).
 
