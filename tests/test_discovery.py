@@ -209,3 +209,13 @@ def test_a_more_complex_encoder_must_be_clearly_better(of_simple, of_values, is_
     ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
     assert (simplest(ranked).encoder is simple) == is_simple
     assert (Discovery(ranked, X[:1], BySize()).best.encoder is simple) == is_simple
+
+
+def test_the_error_of_another_encoder_stands_beside_that_of_the_best_group():
+    def trial(error, group=None, encoder=None, p=1.0):
+        return Trial(Orbit(group), np.full(20, error), None, 1.0, 0.0, encoder, p)
+
+    trials = [trial(0.4, Rotation(), p=1e-6), trial(0.6, encoder=BySize(textures=True)), trial(0.9)]
+    found = Discovery(trials, np.zeros((1, 48, 48)), BySize(textures=False), True)
+    assert found.sentence.endswith("0.9 without (p 1e-06); 0.6 with encoder=by_size textures=True in its place.")
+    assert Discovery(trials[::2], found.example, found.encoder).sentence.endswith("0.9 without (p 1e-06).")

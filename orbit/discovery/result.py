@@ -205,9 +205,11 @@ class Discovery:
         gains, losses = self.changes(best)
         what = best.label if best.encoder else f"Averaging over {best.label}"
         points = f"; points right only with it: {gains}, only without: {losses}" if gains + losses else ""
+        other = next((trial for trial in self.trials if trial.encoder), best)
+        instead = "" if best.encoder or other is best else f"; {other.error:.3g} with {other.label} in its place"
         return (
             f"{what} helps: the leave-one-out error is {best.error:.3g} with it, "
-            f"{plain.error:.3g} without (p {best.p:.1g}){points}."
+            f"{plain.error:.3g} without (p {best.p:.1g}){points}{instead}."
         )
 
     def __repr__(self) -> str:
