@@ -55,7 +55,8 @@ def stack(layers: Sequence[Any], shape: tuple[int, int, int], default_activation
         if layer.size is None:
             parents, grid, label = [below.ravel()], (1, 1), "full"
         else:
-            parents, grid = _patches(below, layer.size, layer.stride, layer.padding, f"layers[{i}]")
+            with located(f"layers[{i}]"):
+                parents, grid = _patches(below, layer.size, layer.stride, layer.padding)
             label = f"conv {layer.size[0]}×{layer.size[1]}, stride {layer.stride[0]}"
         levels.append(make_level(start, parents, layer.activation))
         labels.append(f"{label}: {layer.activation}, {grid[0]}×{grid[1]}")
@@ -81,42 +82,37 @@ def read_layers(layers: Sequence[Any], default_activation: Any) -> list[StackLay
         raise InputError("layers: expected a list with at least one layer, found an empty one")
     read = []
     for i, layer in enumerate(layers):
-        where = f"layers[{i}]"
-        kind, activation = _kind(layer, where, default_activation)
-        if kind == "full":
-            read.append(StackLayer(activation))
-            continue
-        size, stride, padding = (_pair(layer, key, where) for key in ("size", "stride", "padding"))
-        if any(p >= s for p, s in zip(padding, size, strict=True)):
-            raise InputError(f"{where}: padding: expected less than the size {size}, found {padding}")
-        read.append(StackLayer(activation, size, stride, padding))
+        with located(f"layers[{i}]"):
+            read.append(_read_layer(layer, default_activation))
     return read
 
 
-def _kind(layer: Any, where: str, default_activation: Any) -> tuple[str, Activation]:
+def _read_layer(layer: Any, default_activation: Any) -> StackLayer:
     kind = layer.get("kind") if isinstance(layer, Mapping) else None
     if kind not in _KEYS:
-        raise InputError(f"{where}: expected {{kind: conv, size: ...}} or {{kind: full}}, found {layer!r}")
-    unknown = set(layer) - _KEYS[kind]
-    if unknown:
-        raise InputError(
-            f"{where}: no such key {min(map(str, unknown))!r}; a {kind} has {', '.join(sorted(_KEYS[kind]))}"
-        )
-    with located(where):
-        return kind, make_activation(layer.get("activation", default_activation))
+        raise InputError(f"expected {{kind: conv, size: ...}} or {{kind: full}}, found {layer!r}")
+    if unknown := set(layer) - _KEYS[kind]:
+        raise InputError(f"no such key {min(map(str, unknown))!r}; a {kind} has {', '.join(sorted(_KEYS[kind]))}")
+    activation = make_activation(layer.get("activation", default_activation))
+    if kind == "full":
+        return StackLayer(activation)
+    size, stride, padding = (_pair(layer, key) for key in ("size", "stride", "padding"))
+    if any(p >= s for p, s in zip(padding, size, strict=True)):
+        raise InputError(f"padding: expected less than the size {size}, found {padding}")
+    return StackLayer(activation, size, stride, padding)
 
 
-def _pair(layer: Mapping[str, Any], key: str, where: str) -> tuple[int, int]:
+def _pair(layer: Mapping[str, Any], key: str) -> tuple[int, int]:
     lowest = 0 if key == "padding" else 1
     given = layer.get(key, lowest if key != "size" else None)
     pair = given if isinstance(given, (list, tuple)) else (given, given)
     if len(pair) != 2 or not all(isinstance(v, int) and not isinstance(v, bool) and v >= lowest for v in pair):
-        raise InputError(f"{where}: {key}: expected an integer >= {lowest}, or two of them, found {given!r}")
+        raise InputError(f"{key}: expected an integer >= {lowest}, or two of them, found {given!r}")
     return pair[0], pair[1]
 
 
 def _patches(
-    below: np.ndarray, size: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], where: str
+    below: np.ndarray, size: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int]
 ) -> tuple[list[np.ndarray], tuple[int, int]]:
     height, width = below.shape[:2]
     tops, lefts = (
@@ -124,7 +120,7 @@ def _patches(
         for extent, s, step, p in zip((height, width), size, stride, padding, strict=True)
     )
     if not tops or not lefts:
-        raise InputError(f"{where}: a patch of {size[0]}×{size[1]} does not fit into {height}×{width} positions")
+        raise InputError(f"a patch of {size[0]}×{size[1]} does not fit into {height}×{width} positions")
     parents = [
         below[max(top, 0) : top + size[0], max(left, 0) : left + size[1]].ravel() for top in tops for left in lefts
     ]

@@ -145,22 +145,20 @@ def _read(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> dict[
             raise InputError(f"nodes[{i}]: no such key {min(map(str, unknown))!r}; it has name, inputs, activation")
         with located(f"nodes[{i}] ({name})"):
             activation = make_activation(node.get("activation", default_activation))
-        read[name] = _Node(_parents(node.get("inputs"), f"nodes[{i}] ({name})", names, n_inputs), activation)
+            read[name] = _Node(_parents(node.get("inputs"), names, n_inputs), activation)
     return read
 
 
-def _parents(given: Any, where: str, names: Sequence[Any], n_inputs: int) -> list[Any]:
+def _parents(given: Any, names: Sequence[Any], n_inputs: int) -> list[Any]:
     if given == "all":
         return list(range(n_inputs))
     if not isinstance(given, (list, tuple)) or not given:
-        raise InputError(f"{where}: inputs: expected 'all' or a list with at least one input, found {given!r}")
+        raise InputError(f"inputs: expected 'all' or a list with at least one input, found {given!r}")
     for u in given:
         if isinstance(u, str) and u not in names:
-            raise InputError(f"{where}: no node is named {u!r}{suggestion(u, [str(n) for n in names])}")
+            raise InputError(f"no node is named {u!r}{suggestion(u, [str(n) for n in names])}")
         if not isinstance(u, str) and not (isinstance(u, int) and not isinstance(u, bool) and 0 <= u < n_inputs):
-            raise InputError(
-                f"{where}: expected names of nodes and numbers of inputs, 0 to {n_inputs - 1}, found {u!r}"
-            )
+            raise InputError(f"expected names of nodes and numbers of inputs, 0 to {n_inputs - 1}, found {u!r}")
     return list(given)
 
 
