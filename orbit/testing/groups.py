@@ -230,8 +230,9 @@ class FiniteGroupContract(GroupContract):
         group = self.create()
         X = self.points(rng)
         moved = group.act(group.elements(), X)
-        assert group.permutes(self.shape)
-        assert group.is_unitary(self.shape)
+        name = type(group).__name__
+        assert group.permutes(self.shape), f"{name}.permutes: expected true, elements of a finite group reorder numbers"
+        assert group.is_unitary(self.shape), f"{name}.is_unitary: expected true, as reordering keeps norms"
         np.testing.assert_array_equal(
             np.sort(moved.reshape(len(moved), len(X), -1)),
             np.broadcast_to(np.sort(X.reshape(len(X), -1)), (len(moved), len(X), X[0].size)),
