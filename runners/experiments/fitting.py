@@ -113,7 +113,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     if problem is not None:
         warnings.warn(problem, stacklevel=2)
     metrics = {f"train/{key}": value for key, value in trained.items()}
-    metrics |= {f"test/{key}": value for key, value in _test_metrics(model["learner"], data, answers).items()}
+    metrics |= {f"test/{key}": value for key, value in evaluated(model["learner"], data, answers).items()}
     metrics |= {"features/dim": float(model["learner"].n_features_in_), "memory/peak_mb": peak_memory_mb()}
     metrics |= model["learner"].metrics() | model["features"].metrics() | examined
     if selected:
@@ -121,7 +121,8 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     return Fitted(model, predicted, answers.get("probability"), metrics, selected, sample, problem)
 
 
-def _test_metrics(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -> dict[str, float]:
+def evaluated(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -> dict[str, float]:
+    """All metrics of the answers of a learner for the test points of a data set."""
     y, predicted = np.asarray(data.y_test[:]), answers["prediction"]
     found = evaluate(data.task, y, predicted)
     if data.task == "regression":

@@ -162,15 +162,28 @@ def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarr
             warn_at_end(*of_path, float(value), key, "selection.grid")
 
 
+def fitted_to(plan: Plan, part: Dataset) -> Pipeline:
+    """The pipeline of a plan, fitted to the training points of a part."""
+    model = pipeline(plan, part.task)
+    X, psi = _features_of(model, plan, part)
+    _fit_learner(model, X, psi, part)
+    return model
+
+
+def _features_of(model: Pipeline, plan: Plan, part: Dataset) -> tuple[np.ndarray, Any]:
+    """Points in their representation, and their features by a map that is fitted to them."""
+    X = represented(model, part.X_train, plan.engine())
+    fit(model["features"], X, **targets(part))
+    return X, transform(model["features"], X)
+
+
 def predictions(plans: Sequence[Plan], part: Dataset, model: Pipeline | None = None) -> list[np.ndarray]:
     """Predictions for the validation part of plans that differ only in the learner.
 
     ``model`` is the unfitted pipeline of the first, if another than ``pipeline`` makes.
     """
-    model, engine = model or pipeline(plans[0], part.task), plans[0].engine()
-    X = represented(model, part.X_train, engine)
-    fit(model["features"], X, **targets(part))
-    psi = transform(model["features"], X)
+    model = model or pipeline(plans[0], part.task)
+    X, psi = _features_of(model, plans[0], part)
     if len(plans) == 1:
         _fit_learner(model, X, psi, part)
         return [model[-1].predict(transformed(model, part.X_test))]

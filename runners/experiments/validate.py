@@ -14,12 +14,14 @@ from orbit.registry import register
 from runners.config.plan import Plan
 from runners.config.program import PRUNED, TRIAL_ENV
 from runners.experiments.estimate import Measurements
-from runners.experiments.selection import metric_of, predictions
+from runners.experiments.fitting import evaluated
+from runners.experiments.pipeline import all_answers
+from runners.experiments.selection import fitted_to, metric_of
 from runners.job.estimate import Estimate
 from runners.job.job import Job
 from runners.job.memory import check_fit
 from runners.job.runner import Runner
-from runners.measure.metrics import score
+from runners.measure.metrics import METRICS, score
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +31,8 @@ class Validate(Runner):
     """Scores the settings on the validation parts of ``selection``; test points are not used.
 
     The metric is ``validation/`` and ``selection.metric``: the mean over the parts, each predicted by a fit to the
-    other training points. It is what ``hydra/sweeper=optuna`` searches by.
+    other training points. It is what ``hydra/sweeper=optuna`` searches by. The summary also has the means of all other
+    metrics of a fit, such as ``roc_auc``; of parts where one is not defined, such as those of one class, it takes none.
     """
 
     validates: ClassVar[bool] = True
@@ -44,11 +47,14 @@ class Validate(Runner):
         metric, splits = metric_of(selection.metric, data.task), selection.splits(data, job.plan.seed("selection"))
         check_fit(job.plan, data)
         scores: list[float] = []
+        found: list[dict[str, float]] = []
         with job.plan.progress(len(splits), "validation") as progress:
             for fit, validation in splits:
                 part = data.split(fit, validation)
-                (predicted,) = predictions([job.plan], part)
-                scores.append(score(data.task, part.y_test, predicted, metric))
+                model = fitted_to(job.plan, part)
+                answers = all_answers(model, part.X_test, job.plan.engine())
+                scores.append(score(data.task, part.y_test, answers["prediction"], metric))
+                found.append(evaluated(model[-1], part, answers))
                 job.log_step(f"validation/part/{metric}", scores[-1])
                 progress.step()
                 if len(scores) < len(splits) and is_pruned(len(scores), float(np.mean(scores))):
@@ -58,6 +64,13 @@ class Validate(Runner):
         mean, deviation = float(np.mean(scores)), float(np.std(scores))
         job.log_metrics({f"validation/{metric}": mean, f"validation/{metric}_std": deviation})
         job.row(f"validation {metric}", f"{mean:.4g} ± {deviation:.2g} over {len(scores)} parts")
+        others = {
+            name: float(np.mean([each[name] for each in found if name in each])) for each in found for name in each
+        }
+        job.log_metrics(
+            {f"validation/{name}": value for name, value in others.items() if name not in METRICS[data.task]}
+        )
+        job.row("validation", ", ".join(f"{name} {value:.4g}" for name, value in others.items() if name != metric))
 
 
 def is_pruned(step: int, value: float) -> bool:

@@ -35,6 +35,10 @@ class TestValidate:
         scores = json.loads((selected.path / "selection.json").read_text())["tried"][0]["scores"]
         assert validated.read_history() == {"validation/part/accuracy": scores}
         assert validated.read_metrics()["validation/accuracy"] == np.mean(scores)
+        assert 0.5 < validated.read_metrics()["validation/roc_auc"] <= 1
+        assert (
+            "validation/balanced_accuracy" not in validated.read_metrics()
+        )  # sweeps compare by the metric that is asked for
         assert not any(name.startswith("test/") for name in validated.read_metrics())
 
 
