@@ -96,11 +96,12 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
     radius = np.where(labels, 4.0, 14.0)[:, None, None]
     angle = rng.uniform(0, 2 * np.pi, 40)[:, None, None]
     blobs = np.exp(-((y - radius * np.sin(angle)) ** 2 + (x - radius * np.cos(angle)) ** 2) / 18)
-    grain = np.stack([ndimage.gaussian_filter(each, 1.0 + 0.2 * one) for each, one in zip(noise, labels, strict=True)])
-    grain /= grain.std((1, 2), keepdims=True)
-    for name, signal in {"objects": 3 * blobs, "textures": grain}.items():
+    # grain, finer or coarser, in pictures of any contrast: the same means and spreads at all places
+    grain = np.stack([ndimage.gaussian_filter(each, 1.5 + 0.5 * one) for each, one in zip(noise, labels, strict=True)])
+    grain *= 4 ** rng.uniform(-1, 1, (40, 1, 1)) / grain.std((1, 2), keepdims=True)
+    for name, signal in {"objects": 3 * blobs + 0.1 * noise, "textures": grain}.items():
         path = tmp_path / f"{name}.npz"
-        np.savez(path, X=(signal + 0.1 * noise).astype(np.float32), y=labels)
+        np.savez(path, X=signal.astype(np.float32), y=labels)
         base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
         made, (kind, why) = decided(*base)
         expected = {"name": "by_size", "axes": None, "textures": name == "textures", "channels": None}
