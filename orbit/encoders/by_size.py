@@ -59,7 +59,16 @@ _SERIES = [
 ]
 _OBJECTS = Layer(3, normalization=MeanRemoval()), Layer(5, normalization=ContrastNormalization())
 _TEXTURES = {
-    axes: Layer(3, 2, ContrastNormalization(), n_components=64, group=group, pooling=_EVERYWHERE, dilation=[1, 2, 4])
+    axes: Layer(
+        3,
+        2,
+        ContrastNormalization(),
+        n_components=64,
+        group=group,
+        pooling=_EVERYWHERE,
+        dilation=[1, 2, 4],
+        blur=0.5,
+    )
     for axes, group in ((2, Dihedral()), (3, Octahedral()))
 }
 
@@ -75,10 +84,10 @@ class BySize(Encoder):
     :class:`~orbit.encoders.slopes.Slopes` at their places: of spectra, or of series that begin together.
     Images of 24 to 47 pixels are objects: patches of 3 x 3, which keep their contrast, and of 5 x 5 without it, 32
     landmarks each, about six windows along each axis. Larger ones may be textures: patches of 3 x 3 with entries 1, 2
-    and 4 pixels apart, averaged over their turns and mirror images, 64 landmarks each, means over the whole image,
-    standardised; or objects, from 80 pixels on with patches at every second position or fewer. Volumes: as textures,
-    with patches of 3 x 3 x 3 and the turns of a cube. Patches are vectors over all channels, or of one channel each, or
-    there are both kinds.
+    and 4 pixels apart, in pictures blurred by Gaussians of 0, 0.5 and 1.5 pixels, averaged over their turns and mirror
+    images, 64 landmarks each, means over the whole image, standardised; or objects, from 80 pixels on with patches at
+    every second position or fewer. Volumes: as textures, with patches of 3 x 3 x 3 and the turns of a cube. Patches are
+    vectors over all channels, or of one channel each, or there are both kinds.
 
     Patches of textures have no mean and no contrast, so that light does not matter, but noise between faint cells
     counts as much as the cells. Where contrast tells classes apart, as of a lesion in tissue, patches keep it. Where

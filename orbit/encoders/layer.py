@@ -88,6 +88,9 @@ class Layer(Component):
     dilation : int >= 1 or list of int
         Distance between the entries of a patch. With several, each has landmarks of its own, and their features are
         side by side.
+    blur : float >= 0
+        Entries of a patch are Gaussian means of the map around them, with standard deviation blur times (dilation - 1)
+        entries, so that noise between them does not count.
     padding : {"none", "zero", "edge", "reflect", "wrap"}, or list of them, one for each axis
         Entries outside the map; with ``none`` there are patches inside the map only.
     channels : {"together", "apart", "both"}
@@ -119,6 +122,7 @@ class Layer(Component):
     pooling: Pooling | list[Pooling] | None = None
     statistics: Statistic | list[Statistic] = "mean"
     dilation: PositiveInt | list[PositiveInt] = 1
+    blur: NonNegativeFloat = 0.0
     padding: Padding | list[Padding] = "none"
     channels: Channels = "together"
 
@@ -247,9 +251,20 @@ class Layer(Component):
     def _for_axes(value: Any, axes: int) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, (list, tuple)) else (value,) * axes
 
+    def blurred(self, maps: Tensor) -> Tensor:
+        """Maps (channels, *sides, n) of Gaussian means, for the only dilation."""
+        (dilation,) = several(self.dilation)
+        width = self.blur * (dilation - 1)
+        if width == 0:
+            return maps
+        for axis, side in enumerate(maps.shape[1:-1], start=1):
+            weights = torch.as_tensor(GaussianPooling(1, width).windows(side)).to(maps)
+            maps = torch.tensordot(weights, maps, ([1], [axis])).movedim(0, axis)
+        return maps.contiguous()
+
     def fit(self, maps: Tensor, n_patches: int, rng: np.random.Generator, part: slice = slice(None)) -> Self:
         """Fit to at most ``n_patches`` random patches of a part of the channels of maps; for a single dilation."""
-        self.part_, maps = part, maps[part]
+        self.part_, maps = part, self.blurred(maps[part])
         self.shape_in_ = tuple(maps.shape[:-1])
         self.positions_ = self.positions(self.shape_in_[1:])
         self.windows_ = self.windows(self.shape_in_[1:])

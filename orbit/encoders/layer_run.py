@@ -52,7 +52,7 @@ class LayerRun:
     def __call__(self, maps: Tensor) -> Tensor:
         """Maps (channels, *sides, n) to maps of features, overwritten by the next call."""
         layer, positions, n = self.layer, self.layer.positions_, maps.shape[-1]
-        maps = positions.padded(maps[layer.part_])
+        maps = positions.padded(layer.blurred(maps[layer.part_]))
         norms = factors = None
         if self.has_sums:
             maps, norms, factors = self._of_sums(maps)

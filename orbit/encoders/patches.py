@@ -173,7 +173,7 @@ class Patches(Encoder):
             In positions; None is pool_stride / sqrt(2).
         cells : int >= 1 or list of int, one for each axis
             Parts of the map along each axis, for ``grid``; 1 is one window everywhere.
-        statistics, dilation, padding, channels
+        statistics, dilation, blur, padding, channels
             As for :class:`~orbit.encoders.layer.Layer`.
         layers : list of dict, or None
             Several layers: each entry has the values that differ from those above, as in

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy import ndimage
 
 import orbit
 from orbit import Gaussian, Layer, Matern, NoPooling, Patches, Polynomial, RationalQuadratic
@@ -172,6 +173,32 @@ def test_patches_along_any_number_of_axes(shape, axes, options, dilation, rng):
         lengths = np.einsum("xp,zq->xzpq", norms, norms)
         expected = expected + (lengths * np.exp(4 * (products / lengths - 1))).mean((2, 3))
     np.testing.assert_allclose(found @ found.T, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((30,), 1), ((20, 2), 1), ((15, 16, 3), 2), ((10, 11, 12), 3)], ids=str)
+def test_blurred_patches_are_those_of_gaussian_means(shape, axes, rng):
+    X = rng.standard_normal((3, *shape))
+    filtered = [
+        ndimage.gaussian_filter(each, 0.5 * 3, mode="constant", truncate=20, axes=range(1, axes + 1))
+        for each in (X, np.ones_like(X))
+    ]
+    means = filtered[0] / filtered[1]
+    settings = {
+        "size": 3,
+        "n_components": 5000,
+        "landmarks": "uniform",
+        "pooling": "grid",
+        "cells": 1,
+        "unit_norm": False,
+    }
+
+    def gram(points, **options):
+        vectors = encoded(patches_of(**settings, **options).fit(points, 0), points)
+        return vectors @ vectors.T
+
+    # entries next to each other have no mean
+    expected = gram(X) + gram(means, dilation=4)
+    np.testing.assert_allclose(gram(X, dilation=[1, 4], blur=0.5), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("kernel", ["exponential", "rectified"])
