@@ -241,8 +241,9 @@ class BySize(Encoder):
             return [self._of(layer, axes, shortest - each, differences=each) for each in both for layer in fitting]
         if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
             stride = max(1, shortest // _POSITIONS)
-            placed = {"stride": stride, "pooling": GaussianPooling(shortest // stride // _WINDOWS)}
-            return [self._of(replace(layer, **placed), axes, shortest, standardize=False) for layer in _OBJECTS]
+            pooling = GaussianPooling(shortest // stride // _WINDOWS)
+            placed = [replace(layer, stride=stride, pooling=pooling) for layer in _OBJECTS]
+            return [self._of(layer, axes, shortest, standardize=False) for layer in placed]
         layer = _TEXTURES[axes]
         return [self._of(replace(layer, normalization=MeanRemoval()) if self.contrast else layer, axes, shortest)]
 
