@@ -175,7 +175,7 @@ def test_patches_along_any_number_of_axes(shape, axes, options, dilation, rng):
     np.testing.assert_allclose(found @ found.T, expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize(("shape", "axes"), [((30,), 1), ((20, 2), 1), ((15, 16, 3), 2), ((10, 11, 12), 3)], ids=str)
+@pytest.mark.parametrize(("shape", "axes"), [((30,), 1), ((20, 2), 1), ((15, 16, 3), 2), ((9, 10, 9), 3)], ids=str)
 def test_blurred_patches_are_those_of_gaussian_means(shape, axes, rng):
     X = rng.standard_normal((3, *shape))
     filtered = [
