@@ -29,8 +29,8 @@ _MAYBE_PATCHES = 16
 # Images from this side on may be textures, seen in one window; smaller ones are objects, whose parts have places.
 _MAYBE_TEXTURES = 48
 
-# Positions of patches of objects along an axis, at least; of images of twice this size every second one is taken.
-_POSITIONS = 40
+# Images of objects have patches at every position, from twice this side on at every second one, and so on.
+_EVERY_POSITION = 40
 
 # Windows along an axis of objects, about.
 _WINDOWS = 6
@@ -240,7 +240,7 @@ class BySize(Encoder):
             fitting = [layer for layer in _SERIES if layer.size < shortest]
             return [self._of(layer, axes, shortest - each, differences=each) for each in both for layer in fitting]
         if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
-            stride = max(1, shortest // _POSITIONS)
+            stride = max(1, shortest // _EVERY_POSITION)
             pooling = GaussianPooling(shortest // stride // _WINDOWS)
             placed = [replace(layer, stride=stride, pooling=pooling) for layer in _OBJECTS]
             return [self._of(layer, axes, shortest, standardize=False) for layer in placed]

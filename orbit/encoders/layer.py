@@ -15,7 +15,15 @@ from orbit.core.errors import ParameterError, of_part
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params
 from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whitening, reciprocal
-from orbit.encoders.pooling import GaussianPooling, GridPooling, MeanPooling, NoPooling, Pooling, Statistic
+from orbit.encoders.pooling import (
+    GaussianPooling,
+    GridPooling,
+    MeanPooling,
+    NoPooling,
+    Pooling,
+    Statistic,
+    blurred,
+)
 from orbit.encoders.positions import Padding, Positions
 from orbit.encoders.sphere import Rectified, SphereMap, has_random_map, landmark_map, random_map
 from orbit.groups import Group
@@ -251,20 +259,15 @@ class Layer(Component):
     def _for_axes(value: Any, axes: int) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, (list, tuple)) else (value,) * axes
 
-    def blurred(self, maps: Tensor) -> Tensor:
-        """Maps (channels, *sides, n) of Gaussian means, for the only dilation."""
+    def means(self, sides: Sequence[int], like: Tensor) -> list[Tensor]:
+        """Weights of the Gaussian means along each axis, shapes (side, side), for the only dilation; none without."""
         (dilation,) = several(self.dilation)
         width = self.blur * (dilation - 1)
-        if width == 0:
-            return maps
-        for axis, side in enumerate(maps.shape[1:-1], start=1):
-            weights = torch.as_tensor(GaussianPooling(1, width).windows(side)).to(maps)
-            maps = torch.tensordot(weights, maps, ([1], [axis])).movedim(0, axis)
-        return maps.contiguous()
+        return [torch.as_tensor(GaussianPooling(1, width).windows(side)).to(like) for side in sides] if width else []
 
     def fit(self, maps: Tensor, n_patches: int, rng: np.random.Generator, part: slice = slice(None)) -> Self:
         """Fit to at most ``n_patches`` random patches of a part of the channels of maps; for a single dilation."""
-        self.part_, maps = part, self.blurred(maps[part])
+        self.part_, maps = part, blurred(maps[part], self.means(maps.shape[1:-1], maps))
         self.shape_in_ = tuple(maps.shape[:-1])
         self.positions_ = self.positions(self.shape_in_[1:])
         self.windows_ = self.windows(self.shape_in_[1:])

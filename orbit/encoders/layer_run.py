@@ -7,7 +7,7 @@ from torch import Tensor
 
 from orbit.encoders.layer import Layer, several
 from orbit.encoders.normalization import reciprocal
-from orbit.encoders.pooling import Pool
+from orbit.encoders.pooling import Pool, blurred
 
 
 class LayerRun:
@@ -34,6 +34,7 @@ class LayerRun:
         blocks = [slice(start, min(start + tile.templates, self.m)) for start in range(0, self.m, tile.templates)]
         self.blocks = [(block, templates[:, block].flatten(0, 1).contiguous()) for block in blocks]
         self.linear = None if layer.linear_ is None else torch.as_tensor(layer.linear_).to(like)
+        self.means = layer.means(layer.shape_in_[1:], like)
         self.pool = Pool(layer.windows_, several(layer.statistics), like)
         rows = layer.positions_.counts[0]
         self.strips = [slice(start, min(start + tile.positions, rows)) for start in range(0, rows, tile.positions)]
@@ -52,7 +53,7 @@ class LayerRun:
     def __call__(self, maps: Tensor) -> Tensor:
         """Maps (channels, *sides, n) to maps of features, overwritten by the next call."""
         layer, positions, n = self.layer, self.layer.positions_, maps.shape[-1]
-        maps = positions.padded(layer.blurred(maps[layer.part_]))
+        maps = positions.padded(blurred(maps[layer.part_], self.means))
         norms = factors = None
         if self.has_sums:
             maps, norms, factors = self._of_sums(maps)

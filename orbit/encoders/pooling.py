@@ -95,6 +95,13 @@ def _means(window: np.ndarray) -> np.ndarray:
     return weights / weights.sum(1, keepdims=True)
 
 
+def blurred(maps: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    """Maps (channels, *sides, n) of means with weights (side, side) along each axis; as they are without weights."""
+    for axis, matrix in enumerate(weights, start=1):
+        maps = torch.tensordot(matrix, maps, ([1], [axis])).movedim(0, axis)
+    return maps.contiguous() if weights else maps
+
+
 class Pool:
     """Pooled maps of features, from strips of the positions along the first axis.
 

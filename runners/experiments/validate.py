@@ -9,6 +9,7 @@ import os
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from orbit.registry import register
 from runners.config.plan import Plan
@@ -64,9 +65,7 @@ class Validate(Runner):
         mean, deviation = float(np.mean(scores)), float(np.std(scores))
         job.log_metrics({f"validation/{metric}": mean, f"validation/{metric}_std": deviation})
         job.row(f"validation {metric}", f"{mean:.4g} ± {deviation:.2g} over {len(scores)} parts")
-        others = {
-            name: float(np.mean([each[name] for each in found if name in each])) for each in found for name in each
-        }
+        others = pd.DataFrame(found).mean()
         job.log_metrics(
             {f"validation/{name}": value for name, value in others.items() if name not in METRICS[data.task]}
         )
