@@ -17,6 +17,7 @@ GREY = (np.arange(48) * 5).reshape(6, 8).astype(np.uint8)  # 0 to 235
 TOP = 235 / 255
 CAMERA = np.linspace(0, 4000, 48).reshape(6, 8).astype(np.uint16)  # 12 bits
 COLOUR = np.stack([GREY, GREY[::-1], GREY.T.reshape(6, 8)], axis=-1)
+NO_VALUE, NODATA = np.where(GREY < 10, -9999, GREY.astype(np.int16)), [(42113, "s", 0, "-9999", True)]
 STACK = np.stack([GREY // (i + 1) for i in range(5)])
 SCAN = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)  # to the right, to the front, up
 UPRIGHT = SCAN.transpose(2, 1, 0)
@@ -375,6 +376,10 @@ FILES = [
         ),
         np.stack([CAMERA] * 4, -1) / 4095, **ALL,
     ),
+    picture("GeoTIFF, with a tag for no value", ".tif", tiff(NO_VALUE, extratags=NODATA),
+            error="has 2 pixels that are NaN or infinite or -9999, which its tag names as nodata"),
+    picture("GeoTIFF, with a tag for no value, filled", ".tif", tiff(NO_VALUE, extratags=NODATA),
+            np.where(GREY < 10, GREY + 40, GREY) / 255, missing="nearest"),
     picture("TIFF, cut", ".tif", cut(tiff(GREY), 0.1), error="is not a readable picture"),
     picture("FITS", ".fits", fits(GREY), GREY[::-1] / 255),
     picture("FITS, 12 bits in 16", ".fts", fits(CAMERA.astype(np.int16)), CAMERA[::-1] / 4095),
@@ -384,7 +389,11 @@ FILES = [
     picture("FITS, planes, not said what they are", ".fits", fits(STACK), error="has 5 channels, expected grey", **RGB),
     picture("FITS, compressed", ".fits.gz", fits(GREY), GREY[::-1] / 255),
     picture("FITS, a pixel is NaN", ".fits", fits(np.where(GREY == 5, np.nan, GREY)),
-            error="has 1 pixels that are NaN or infinite; fill them, or leave it out"),
+            error="has 1 pixels that are NaN or infinite; dataset.missing=nearest fills them"),
+    picture("FITS, a pixel is NaN, filled", ".fits", fits(np.where(GREY == 0, np.nan, GREY)),
+            np.where(GREY == 0, 40, GREY)[::-1] / 255, missing="nearest"),
+    picture("FITS, no pixel has a value", ".fits", fits(np.full((6, 8), np.nan)),
+            error="channel 0 has no pixel with a value", missing="nearest"),
     picture("FITS, cut", ".fits", text("SIMPLE"), error="is not a readable picture"),
     picture("FITS without an image", ".fits", fits(None), error="has no image, only tables or headers"),
     picture("NIfTI", ".nii", nifti(), UPRIGHT / 255, **VOLUME),

@@ -15,7 +15,7 @@ from orbit.core.grid import middle
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
 from orbit.data.labelled_files import LabelledFiles
-from orbit.data.pictures import SUFFIXES, Channels, Pages, read_picture
+from orbit.data.pictures import SUFFIXES, Channels, Missing, Pages, read_picture
 from orbit.registry import register
 
 Scale = Literal["range", "percentile", "each", "none"]
@@ -64,6 +64,9 @@ class Images(LabelledFiles):
         ``percentile`` maps the 0.5th and 99.5th percentile of each channel, over all training pictures, to 0 and 1, and
         cuts what is beyond; ``each`` does so for each picture. ``none`` keeps values as they are stored. New points are
         scaled by the numbers of the training points.
+    missing : {"refuse", "nearest"}
+        Pixels that are NaN or infinite, or have the value that a GeoTIFF file names as nodata; ``nearest``: they get
+        the value of the nearest pixel of the same channel.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     """
@@ -79,6 +82,7 @@ class Images(LabelledFiles):
     pad: Size | None = None
     pages: Pages = "channels"
     scale: Scale = "range"
+    missing: Missing = "refuse"
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +142,7 @@ class Images(LabelledFiles):
 
     def _has_colours(self, file: Path) -> bool:
         try:
-            stack = read_picture(file, "rgb", self.pages)
+            stack = read_picture(file, "rgb", self.pages, self.missing)
         except DataFileError:  # reading all says so
             return False
         return bool((stack[..., 1:] != stack[..., :1]).any())
@@ -169,7 +173,7 @@ class Images(LabelledFiles):
 
     def _picture(self, file: Path, channels: Channels) -> np.ndarray:
         """The values of a picture of the size that was asked for, as they are stored."""
-        stack = read_picture(file, channels, self.pages)
+        stack = read_picture(file, channels, self.pages, self.missing)
         if self.resize is not None:
             stack = _resized(stack, self._sides(self.resize))
         if self.crop is not None or self.pad is not None:

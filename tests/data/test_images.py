@@ -374,7 +374,7 @@ class TestManifest:
 )
 def test_bands_of_a_geotiff_are_channels_and_overviews_left_out(tmp_path, planar, tile, compression):
     bands = np.random.default_rng(0).integers(0, 10_000, (32, 48, 4)).astype(np.uint16)
-    georeference = [(33550, "d", 3, (10.0, 10.0, 0.0), True), (42113, "s", 0, "0", True)]
+    georeference = [(33550, "d", 3, (10.0, 10.0, 0.0), True), (42113, "s", 0, "65535", True)]
     how = {"photometric": "minisblack", "planarconfig": planar, "tile": tile, "compression": compression}
     with tifffile.TiffWriter(tmp_path / "scene.tif") as writer:
         for step in (1, 2, 4):  # overviews are pages, as GDAL writes them
