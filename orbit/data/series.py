@@ -11,7 +11,7 @@ import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, located, suggestion
 from orbit.core.memory import check_fits
-from orbit.core.params import PositiveInt
+from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, OwnData, Points, names_of
@@ -60,6 +60,10 @@ class Series(OwnData):
         None: every row is a series, whose values are its columns in their order (wide form).
     time_column : str or None
         Column by which rows of a series are sorted, numbers or dates; None: they are in order.
+    step : float > 0 or None
+        Time between the samples of a point, in the unit of ``time_column``, seconds for dates: series are interpolated
+        linearly at equal steps, whatever the times of their rows. None: rows are samples, with a warning where their
+        times are uneven.
     channels : list of str or None
         Columns of a table with values; None: all that have no other use.
     exclude : list of str or None
@@ -105,6 +109,7 @@ class Series(OwnData):
     test_path: str | None = None
     id_column: str | None = None
     time_column: str | None = None
+    step: PositiveFloat | None = None
     channels: list[str] | None = None
     exclude: list[str] | None = None
     group_column: str | None = None
@@ -122,6 +127,8 @@ class Series(OwnData):
             raise self.wrong("bundled", "null where path is given")
         if self.time_column is not None and self.id_column is None:
             raise InputError("dataset.id_column: expected the column that names the series, with dataset.time_column")
+        if self.step is not None and self.time_column is None:
+            raise InputError("dataset.time_column: expected the column with the times, with dataset.step")
 
     def input_files(self) -> list[Path]:
         try:
@@ -182,7 +189,7 @@ class Series(OwnData):
                 found = read_archive(file)
             else:
                 group = self.group_column if with_targets else None
-                used = channels, self.id_column, self.time_column, group, self.exclude or []
+                used = channels, self.id_column, self.time_column, group, self.exclude or [], self.step
                 found = read_series_table(file, Columns(names_of(self.target), *used), self.task)
             if len({values.shape[1] for values in found.series}) > 1:
                 raise InputError("expected series of the same number of channels, found others")

@@ -25,6 +25,9 @@ ARCHIVE = (".ts", ".arff", ".tsv")
 #: Column of a table with the class or number, unless the user names another.
 DEFAULT_TARGET = "label"
 
+# Share of the times between samples that may differ from the median by more than half of it, where they are even.
+_UNEVEN = 0.01
+
 # A value of a .ts file with time stamps is (time, value).
 _STAMPED = re.compile(r"\(([^()]*)\)")
 
@@ -61,7 +64,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a table of series; ``values`` None are all that have no other use, ``targets`` may be absent."""
+    """Columns of a table of series; ``values`` None are all that have no other use, ``targets`` may be absent.
+
+    ``step`` is the time between samples to which series are interpolated, None for samples as they are.
+    """
 
     targets: list[str]
     values: list[str] | None = None
@@ -69,6 +75,7 @@ class Columns:
     time: str | None = None
     group: str | None = None
     exclude: list[str] = field(default_factory=list)
+    step: float | None = None
 
     @property
     def others(self) -> set[str | None]:
@@ -211,13 +218,18 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
     if columns.time is not None:
         table = table.assign(**{columns.time: _times(table[columns.time])})
         twice = table.duplicated([columns.id, columns.time])
-        if twice.any():
+        if twice.any() and columns.step is None:
             row = table[twice].iloc[0]
-            raise InputError(f"series {row[columns.id]} has two rows of the same time, {row[columns.time]}")
+            raise InputError(
+                f"series {row[columns.id]} has two rows of the same time, {row[columns.time]}; remove one, or set "
+                "dataset.step, which takes their mean"
+            )
         table = table.sort_values(columns.time, kind="stable")
     groups = table.groupby(columns.id, sort=False)
     if columns.time is None and columns.values is None:
         _warn_about_times(groups, names)
+    if columns.time is not None and columns.step is None:
+        _warn_about_steps(groups[columns.time])
     first = groups.head(1).sort_index()
     about = [name for name in (*columns.targets, columns.group) if name in table]
     for name in about:
@@ -225,6 +237,8 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
             which = list(groups.groups)[several[0]]
             raise InputError(f"column {name} has several values in the rows of series {which}, expected one")
     values = {key: numbers(rows[names], _LONG_ADVICE) for key, rows in groups}
+    if columns.time is not None and columns.step is not None:
+        values = {key: _at_steps(_seconds(rows[columns.time]), values[key], columns.step) for key, rows in groups}
     ids = first[columns.id].tolist()
     return Recorded([values[key] for key in ids], [*map(str, ids)], *_about(first, columns, task), names)
 
@@ -240,6 +254,40 @@ def _warn_about_times(groups: Any, names: list[str]) -> None:
             "set dataset.time_column if it is the time",
             stacklevel=2,
         )
+
+
+def _warn_about_steps(times: Any) -> None:
+    """Warn of times that differ between samples, which are taken as evenly spaced; of dates in seconds."""
+    steps = _seconds(times.diff().dropna())
+    if len(steps) == 0:
+        return
+    middle = np.median(steps)
+    if (share := np.mean(np.abs(steps - middle) > middle / 2)) > _UNEVEN:
+        warnings.warn(
+            f"{100 * share:.0f} % of the times between samples, {steps.min():.3g} to {steps.max():.3g}, differ from the"
+            f" median {middle:.3g} by more than half of it, and samples are taken as evenly spaced; "
+            f"dataset.step={middle:.3g} interpolates them at equal steps",
+            stacklevel=2,
+        )
+
+
+def _seconds(times: pd.Series) -> np.ndarray:
+    """Times as numbers; dates and differences of dates in seconds."""
+    if times.dtype.kind in "mM":
+        return times.to_numpy().astype(f"{times.dtype.kind}8[ns]").astype(np.int64) / 1e9
+    return times.to_numpy(float)
+
+
+def _at_steps(times: np.ndarray, values: np.ndarray, step: float) -> np.ndarray:
+    """Values of shape (samples, channels) interpolated linearly at equal steps from the first to the last time."""
+    at = times[0] + step * np.arange(int((times[-1] - times[0]) / step * (1 + 1e-9)) + 1)
+    channels = []
+    for channel in values.T:
+        known = ~np.isnan(channel)
+        moments, where = np.unique(times[known], return_inverse=True)
+        means = np.bincount(where, channel[known]) / np.bincount(where)
+        channels.append(np.interp(at, moments, means) if len(moments) else np.full(len(at), np.nan))
+    return np.column_stack(channels)
 
 
 _WIDE_ADVICE = (

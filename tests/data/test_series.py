@@ -140,6 +140,47 @@ def test_times_that_are_not_named_are_warned_of(tmp_path):
         assert Series(str(tmp_path / "a.csv"), id_column="case").load(0).X_train.shape == (9, 9, 3)
 
 
+def uneven(lengths=(6, 9, 12, 14)) -> pd.DataFrame:
+    """Lines a = 3 t + i and b = t at random times from 0, two of them in two rows with a mean on the line; in rows."""
+    rng, rows = np.random.default_rng(0), []
+    for i, length in enumerate(lengths * 3):
+        times = np.sort(rng.uniform(0, length, 5 * length))
+        times[0], times[-1] = 0, length
+        for t, off in [*((t, 0) for t in times[1:]), (0, 1), (0, -1)]:
+            rows.append({"case": i, "time": t, "a": 3 * t + i + off, "b": t + off, "label": "ud"[i % 2]})
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("dates", [False, True])
+def test_uneven_times_are_interpolated_at_equal_steps(tmp_path, dates):
+    table = uneven()
+    if dates:
+        table["time"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(60 * table["time"], unit="s")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    step = 30 if dates else 0.5
+    loader = Series(str(tmp_path / "a.csv"), id_column="case", time_column="time", step=step, n_train=9, length=29)
+    data = loader.load(0)
+    points = loader.read_points(str(tmp_path / "a.csv"), data.form)
+    for i, x in enumerate(points.X):
+        end = 2 * (6, 9, 12, 14)[i % 4] + 1
+        np.testing.assert_allclose(x[:end, 1], np.arange(end) / 2, atol=1e-4)
+        np.testing.assert_allclose(x[:end, 0], 3 * x[:end, 1] + i, atol=1e-4)
+
+
+def test_uneven_times_are_warned_of(tmp_path):
+    table = uneven()[lambda rows: ~rows.duplicated(["case", "time"])]
+    table.to_csv(tmp_path / "a.csv", index=False)
+    loader = Series(str(tmp_path / "a.csv"), id_column="case", time_column="time", length=70)
+    with pytest.warns(UserWarning, match=r"6\d % of the times between samples, .* median 0.1\d+ .*; dataset.step=0.1"):
+        loader.load(0)
+
+
+def test_even_times_are_not_warned_of(tmp_path, recwarn):
+    long(TRAIN, kinds(12)).to_csv(tmp_path / "a.csv", index=False)
+    Series(str(tmp_path / "a.csv"), id_column="case", time_column="time").load(0)
+    assert not recwarn.list
+
+
 def test_the_only_column_of_text_is_the_class(tmp_path):
     table = pd.DataFrame(TRAIN[:, 0]).assign(kind=kinds(12))
     table.to_csv(tmp_path / "a.csv", index=False, sep=";")
@@ -204,6 +245,7 @@ def test_stretched_lines_stay_lines():
         ("a,label\n1,Up\n", "a.csv", {"time_column": "t"}, "id_column: expected the column that names the series"),
         ("i,a,label\n1,1,Up\n1,2,Down\n", "a.csv", {"id_column": "i"}, "label has several values in the rows of"),
         ("i,t,a,label\n1,1,1,Up\n1,1,2,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, "series 1 has two rows"),
+        ("i,t,a,label\n1,1,1,Up\n", "a.csv", {"id_column": "i", "step": 1}, "time_column: expected the column with"),
         ("i,t,a,label\n1,x,1,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, r"column t \(time\) expected"),
         ("", "a.txt", {}, "path: expected a .ts, .arff, .tsv, .csv"),
     ],
