@@ -106,8 +106,8 @@ class Timing(Runner):
             job.row(name, f"{value:.3g}")
         job.log_metrics(comparison.metrics)
         job.log_metrics(_medians(seconds, "time/{}_s", "cpu/{}_s") | _medians(ratios, "ratio/{}", "cpu_ratio/{}"))
-        job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], _rows(seconds, 4))
-        job.log_table("ratios.md", ["ratio", "median", "min", "max", "processor time"], _rows(ratios, 3))
+        job.log_table("table", ["case", "median s", "min", "max", "processor s"], _rows(seconds, 4))
+        job.log_table("ratios", ["ratio", "median", "min", "max", "processor time"], _rows(ratios, 3))
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
         label = f"seconds: median and range of {self.rounds} rounds" if self.rounds > 1 else "seconds, one round"
         job.log_figure("timing", figures.compared, clocks, label, median=True)
@@ -125,7 +125,7 @@ class Timing(Runner):
             panels[sizes.SIZES[key]] = {name: (line.x, line.seconds) for name, line in lines.items()} | {
                 f"{name}, operations alone": (line.x, line.floor[None]) for name, line in lines.items()
             }
-        job.log_table("table.md", ["", "size", "median s", "operations alone, s"], rows)
+        job.log_table("table", ["", "size", "median s", "operations alone, s"], rows)
         job.log_figure("timing", plots.panels, panels, "size", "seconds")
 
 

@@ -96,7 +96,7 @@ class Invariance(Runner):
                 row |= {"averaged over": _averaged_over(features.orbit_), name: f"{error:.1e}"}
                 progress.step()
         table = list(rows.values())
-        job.log_table("invariance.md", list(table[0]), [list(row.values()) for row in table])
+        job.log_table("invariance", list(table[0]), [list(row.values()) for row in table])
 
     def _error(self, plan: Plan, case: dict[str, Any], features: Any, X: np.ndarray) -> float:
         moves = self._moves(plan, case).fit(X)

@@ -114,5 +114,5 @@ class Measure(Runner):
             for label, ys in means.items():
                 job.log_metrics({f"{part}/{label}/{x}": y for x, y in zip(sizes, ys, strict=True)})
             rows = [[label, *(f"{y:.3g}" for y in ys)] for label, ys in means.items()]
-            job.log_table(f"{part}.md", [part, *map(str, self.sizes)], rows)
+            job.log_table(part, [part, *map(str, self.sizes)], rows)
         quantity.draw(job, drawn)

@@ -49,7 +49,7 @@ def test_the_group_of_digits_is_found(loader, expected):
     assert found.best.orbit.group.name in expected
     assert found.table["group"][0].split()[0] in expected
     assert found.best.error < found.identity.error
-    assert "helps: the leave-one-out error is" in str(found)
+    assert "helps: the unexplained share of the variance of y, leave one out, is" in str(found)
 
 
 def test_shuffled_labels_have_no_group(rng):
@@ -82,7 +82,9 @@ def test_clouds_have_an_invariant_encoder():
     data = orbit.Shapes(n_points=20, per_class=25).load(0)
     found = discover(data.X_train, data.y_train, refine=False)
     assert found.settings == {"group": {"name": "identity"}, "encoder": {"name": "point_pairs"}}
-    assert found.sentence.startswith("encoder=point_pairs helps: the leave-one-out error is")
+    assert found.sentence.startswith(
+        "encoder=point_pairs helps: the unexplained share of the variance of y, leave one out, is"
+    )
     assert found.orbit.group is None
     labels = [label.get_text() for label in found.plot().axes[0].get_yticklabels()]
     assert labels[0] == "encoder=point_pairs"

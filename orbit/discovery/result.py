@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # columns of a table, which smooth, lowered it by 2 % in seeds 0 to 2 of benchmarks/discover_trials.py.
 SIGNIFICANT, RELEVANT = 0.05, 0.05
 
+#: The error in words, which are not to be read as a share of wrong answers.
+UNEXPLAINED = "unexplained share of the variance of y, leave one out"
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -200,7 +203,7 @@ class Discovery:
             )
             return (
                 f"No group helps: of {len(self.trials) - 1} choices none lowers the error by 5 % and more than chance "
-                f"({plain.error:.3g} without a group{closest})."
+                f"({UNEXPLAINED}: {plain.error:.3g} without a group{closest})."
             )
         gains, losses = self.changes(best)
         what = best.label if best.encoder else f"Averaging over {best.label}"
@@ -208,7 +211,7 @@ class Discovery:
         other = next((trial for trial in self.trials if trial.encoder), best)
         instead = "" if best.encoder or other is best else f"; {other.error:.3g} with {other.label} in its place"
         return (
-            f"{what} helps: the leave-one-out error is {best.error:.3g} with it, "
+            f"{what} helps: the {UNEXPLAINED}, is {best.error:.3g} with it, "
             f"{plain.error:.3g} without (p {best.p:.1g}){points}{instead}."
         )
 

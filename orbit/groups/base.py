@@ -248,7 +248,7 @@ class Group(Component):
     def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
         found, advice = f"arrays of shape {shape}", "change dataset, representation or group"
         if len(shape) == 1:
-            found, advice = f"vectors of length {shape[0]}", "choose group=cyclic for series, group=identity for tables"
+            found, advice = f"vectors of length {shape[0]}", f"{advice} (cyclic for series, identity for tables)"
         return InputError(f"{self.label()} acts on {expected}, found {found}: {advice}")
 
 

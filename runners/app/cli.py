@@ -93,6 +93,8 @@ def _asked_to_run(arguments: list[str]) -> Path | None:
     if (topic := info.requested(arguments)) is not None:
         print(info.describe_topic(topic, own, *folders), flush=True)
         return None
+    if not {"--info", "-i"}.isdisjoint(arguments):  # Hydra answers by its log, which shows a traceback for each line
+        logging.raiseExceptions = False  # that nobody reads, as those after the first of `| head -1`
     arguments = quoted(arguments)
     check_arguments(arguments)
     sys.argv[1:] = options_first(arguments)

@@ -9,7 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
 from hydra.errors import OverrideParseException
 
-from orbit.core.errors import InputError, encodable
+from orbit.core.errors import InputError, choose_from, encodable
 from orbit.core.ranks import world_size
 from runners.config.messages import shown
 from runners.config.program import OF_SWEEPS
@@ -19,10 +19,14 @@ from runners.config.signatures import names
 #: The error of a sweep that several processes share.
 SHARED_SWEEP = "-m: several processes share one run, found a sweep; start each of its jobs by a command of its own"
 
-# Options of Hydra that the next word belongs to.
+# Options of Hydra that the next word belongs to, and others.
 _WITH_A_WORD = (
-    *("--config-dir", "--config-path", "--config-name", "--package", "--cfg", "--info"),
+    *("--config-dir", "--config-path", "--config-name", "--package", "--cfg", "--info", "--experimental-rerun"),
     *("-cd", "-cp", "-cn", "-p", "-c", "-i"),
+)
+_ALONE = (
+    *("--help", "--hydra-help", "--version", "--resolve", "--run", "--multirun", "--shell-completion"),
+    *("-h", "-r", "-m", "-sc"),
 )
 
 
@@ -67,12 +71,13 @@ def check_arguments(arguments: Sequence[str]) -> None:
     Raises
     ------
     InputError
-        For text that is not UTF-8, arguments that are not of the form ``KEY=VALUE``, choices that are no names,
-        settings of a sweep for a single run, and a sweep in several processes.
+        For text that is not UTF-8, unknown options, arguments that are not of the form ``KEY=VALUE``, choices that are
+        no names, settings of a sweep for a single run, and a sweep in several processes.
     """
     for argument in arguments:
         if argument != encodable(argument):  # no file, log or database could repeat it
             raise InputError(f"{shown(argument)}: expected text in UTF-8; rename the file, if it is the name of one")
+        _check_option(argument)
     settings = [word for before, word in pairwise(["", *arguments]) if _is_setting(before, word)]
     try:
         overrides = OverridesParser.create().parse_overrides(settings)
@@ -92,6 +97,13 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 def _is_setting(before: str, word: str) -> bool:
     return not (word[:1] == "-" or before in _WITH_A_WORD)
+
+
+def _check_option(argument: str) -> None:
+    option, known = argument.partition("=")[0], (*_WITH_A_WORD, *_ALONE)
+    is_short_form = option[:2] == "--" and any(name.startswith(option) for name in known)
+    if option[:1] == "-" and option not in known and not is_short_form:
+        raise InputError(f"{option}: no such option{choose_from(option, known)}")
 
 
 def _check(override: Override, is_sweep: bool) -> None:

@@ -34,10 +34,10 @@ _VALUE = re.compile(rf"(?<!')\b({'|'.join(_LITERALS)})\b(?!')")
 
 
 def requested(arguments: list[str]) -> str | None:
-    """The topic given to ``--info``; None without that option, and for Hydra's own topics."""
+    """The topic given to ``--info`` or ``-i``; None without that option, and for Hydra's own topics."""
     for i, argument in enumerate(arguments):
         flag, _, topic = argument.partition("=")
-        if flag == "--info":
+        if flag in ("--info", "-i"):
             topic = topic or next(iter(arguments[i + 1 :]), "all")
             return None if topic in _HYDRA else topic
     return None

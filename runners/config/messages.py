@@ -132,7 +132,7 @@ def _unknown_key(error: ConfigKeyError | ConfigAttributeError) -> str:
     keys = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
     kind = str(error.full_key).partition(".")[0]
     if kind in KINDS and isinstance(parent, DictConfig) and keys == ["name"] and parent["name"] == "auto":
-        return f"{error.full_key}: no such key of {kind}=auto; choose a {kind}, {kind}=NAME"
+        return f"{error.full_key}: no such key of {kind}=auto; choose one that has it, {kind}=NAME"
     return f"{error.full_key}: no such key{choose_from(key, keys) if keys else '.'}"
 
 

@@ -161,8 +161,9 @@ class Plan:
         Parameters
         ----------
         changes : mapping
-            Whole sections, ``{"approx": {"name": "rf"}}``, or single keys, ``{"dataset.fold": 3}``. A section with a
-            name replaces the component, with the defaults of the new one; without a name it changes parameters.
+            Whole sections, ``{"approx": {"name": "rf", "n_components": 64}}``, names of components,
+            ``{"approx": "rf"}``, or single keys, ``{"dataset.fold": 3}``. A section with a name replaces the component,
+            with the defaults of the new one; without a name it changes parameters.
         """
         key = json.dumps(changes, sort_keys=True, default=str)
         if key not in self._variants:
@@ -374,6 +375,8 @@ def _changed(composed: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, 
             raise InputError(f"{key}: no such key{choose_from(section, config)}")
         if not isinstance(config[section], Mapping) and (name or isinstance(value, Mapping)):
             raise InputError(f"{section}: expected a single value, found {key}={value!r}")
+        if section in KINDS and not name and isinstance(value, str):
+            value = {"name": value}
         if name:
             config[section][name] = value
         elif not isinstance(value, Mapping):

@@ -75,7 +75,7 @@ class Compare(Runner):
         cells = [[v if isinstance(v, str) else f"{v:.4g}" for v in row.values()] for rows in found for row in rows]
         header = list(found[0][0])
         main = header[1]
-        job.log_table("compare.md", header, cells)
+        job.log_table("compare", header, cells)
         values = {label: [rows[i][main] for rows in found] for i, label in enumerate(pairs[0])}
         job.log_metrics({f"test/{main}": float(np.mean(values[f"group={group}"]))})
         job.log_figure("compare", figures.compared, values, f"test {main}")

@@ -20,7 +20,7 @@ from orbit.core.files import write_whole
 from orbit.core.params import PositiveInt
 from orbit.data import Dataset
 from orbit.discovery import Discovery, discover
-from orbit.discovery.result import simplest
+from orbit.discovery.result import UNEXPLAINED, simplest
 from orbit.discovery.sections import brief, section
 from orbit.encoders import Encoder
 from orbit.registry import register
@@ -74,7 +74,7 @@ class Discover(Runner):
             found = discovered(job.plan, data, self.n_points, self.refine)
         table = found.table
         rows = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in table.to_numpy().tolist()]
-        job.log_table("discover.md", [*table], rows)
+        job.log_table("discover", [*table], rows)
         job.log_text("discover.csv", table.to_csv(index=False))
         job.log_figure("discover", found.plot)
         job.log_metrics({"discover/error": found.best.error, "discover/error_without": found.identity.error})
@@ -121,6 +121,7 @@ def with_discovered_settings(plan: Plan, sweep: Path | None) -> tuple[Plan, tupl
     is_open = plan.has_open_group or type(plan.component("encoder")).compared is not Encoder.compared
     if not (is_open and runner.uses_data and runner.takes_group):
         return plan, None
+    plan.component("runner").plans(plan)  # a wrong row of a table is reported before groups are compared
     parts = {kind: plan.config[kind] for kind in ("dataset", "representation", "encoder", "seed")}
     parts["group"] = plan.composed["group"]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -173,7 +174,7 @@ def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
     best = simplest(found.trials)
     chosen, name = best.encoder or found.encoder, lambda trial: brief(section(trial.encoder or found.encoder))
     other = next(trial for trial in found.trials if (trial.encoder or found.encoder) is not chosen)
-    errors = f"the leave-one-out error is {best.error:.3g} with it, {other.error:.3g} with {name(other)}"
+    errors = f"the {UNEXPLAINED}, is {best.error:.3g} with it, {other.error:.3g} with {name(other)}"
     return {"encoder": section(chosen)}, f"{name(best)}: {errors}{_TOLERANCE if other.error < best.error else ''}."
 
 

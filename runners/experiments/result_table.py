@@ -29,7 +29,7 @@ from runners.job.job import Job
 from runners.job.runner import Runner, check_only
 from runners.measure import figures
 from runners.measure.results import TABLE, Result, curve_results, settings_of
-from runners.measure.tables import markdown_table, mean_and_spread
+from runners.measure.tables import latex_table, markdown_table, mean_and_spread
 
 Results = dict[str, list[dict[str, float]]]  # label of a row -> the metrics of each repeat
 Fit = Callable[..., dict[str, float]]  # the metrics of a fit, from changes of the configuration and a label
@@ -43,8 +43,8 @@ class ResultTable(Runner):
     Parameters
     ----------
     rows : dict of dict, or None
-        Label -> changes to the configuration: whole sections (``approx: {name: rf}``)
-        or single keys (``kernel.lengthscale: 4000``).
+        Label -> changes to the configuration: components (``approx: rf``), with parameters
+        (``approx: {name: rf, n_components: 64}``), or single keys (``kernel.lengthscale: 4000``).
     columns : dict of dict, or None
         Label -> changes to every row. Each row is then fitted once for each column, with
         label ``row column``, and every pair of columns is compared by the rank
@@ -204,11 +204,17 @@ class ResultTable(Runner):
         values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
         job.log_figure("table", figures.compared, values, self.metric, self.published)
         job.say(self._markdown(results))
+        job.log_text("table.tex", latex_table(*self._cells(results)))
         means = {label: float(np.mean(found)) for label, found in values.items()}
         names = [*(self.rows or {})], [*(self.columns or {})]
         compare_columns(job, self.metric, names, means, self._published(), with_ranks=not self.only)
 
     def _markdown(self, results: Results) -> str:
+        source = f"\n\nPublished: {self.source}.\n" if self.source else "\n"
+        return markdown_table(*self._cells(results)) + source
+
+    def _cells(self, results: Results) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table."""
         header, rows = ["", self.metric, "published", "columns", "seconds", "selected"], []
         for label, found in results.items():
             columns, seconds = (
@@ -218,8 +224,8 @@ class ResultTable(Runner):
             published = str((self.published or {}).get(label, ""))
             rows.append([label, value, published, f"{columns:.0f}", f"{seconds:.1f}", _chosen(found)])
         if not any(row[-1] for row in rows):
-            header, rows = header[:-1], [row[:-1] for row in rows]
-        return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
+            return header[:-1], [row[:-1] for row in rows]
+        return header, rows
 
 
 def _fit_curve(job: Job, curve: TableCurve, fit: Fit) -> None:

@@ -19,7 +19,7 @@ from orbit.orbits import Orbit
 from runners.config.names import data_name
 from runners.config.plan import Plan, seconds_of_reading
 from runners.measure.results import Result
-from runners.measure.tables import markdown_table
+from runners.measure.tables import latex_table, markdown_table
 from runners.tracking.reading import with_encoder
 from runners.tracking.record import Record, RunFolder
 
@@ -147,9 +147,10 @@ class Job(Stopwatch):
         self.folder.write_model(with_encoder(model, data.encoder), X, np.asarray(model.predict(X)))
 
     def log_table(self, name: str, header: list[str], rows: list[list[str]]) -> None:
-        """Write a table to a Markdown file, and add it above the summary table."""
+        """Write a table to the files ``NAME.md`` and ``NAME.tex``, and add it above the summary table."""
         table = markdown_table(header, rows)
-        self.log_text(name, table + "\n")
+        self.log_text(f"{name}.md", table + "\n")
+        self.log_text(f"{name}.tex", latex_table(header, rows))
         self.say(table)
 
     def row(self, label: str, value: str) -> None:

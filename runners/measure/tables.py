@@ -1,8 +1,9 @@
-"""Tables as text: Markdown that is readable as it is."""
+"""Tables as text: Markdown that is readable as it is, and LaTeX."""
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
@@ -18,6 +19,22 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
     )
+
+
+def latex_table(header: list[str], rows: list[list[str]]) -> str:
+    """The same table for LaTeX with the package booktabs.
+
+    >>> print(latex_table(["run", "test/accuracy"], [["a_1", "0.9 ± 0.1"]]))
+    \\begin{tabular}{ll}
+    \\toprule
+    run & test/accuracy \\\\
+    \\midrule
+    a\\_1 & 0.9 ± 0.1 \\\\
+    \\bottomrule
+    \\end{tabular}
+    <BLANKLINE>
+    """
+    return pd.DataFrame(rows, columns=header).to_latex(index=False, escape=True)
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from runners.config.names import data_name, split_override
 from runners.measure import figures
 from runners.measure.metrics import MAIN_METRICS, paired_values_test
-from runners.measure.tables import markdown_table, mean_and_spread, number
+from runners.measure.tables import latex_table, markdown_table, mean_and_spread, number
 from runners.tracking.record import DESCRIPTION, RECORD, Record, RunFolder, SweepFolder
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _SEED = "seed"
 _DATA_KEYS = "dataset.path", "dataset", "experiment"
 
 Jobs = list[tuple[Record, dict[str, float]]]  # each job's record and metrics
+Cells = tuple[list[str], list[list[str]]]  # the header of a table, and its rows
 
 
 def write_summary(folder: SweepFolder, jobs: Jobs) -> None:
@@ -31,6 +32,7 @@ def write_summary(folder: SweepFolder, jobs: Jobs) -> None:
         return
     found = Summary(jobs)
     folder.write_text(DESCRIPTION, found.text() + "\n")
+    folder.write_text("summary.tex", latex_table(*found.cells()))
     if found.main is not None:
         search = folder.search()
         folder.write_metrics(search["metrics"] if search else found.best_metrics())
@@ -78,19 +80,23 @@ class Summary:
         """The best job, means over seeds, tests of pairs of jobs, and a Markdown table with a row for each job."""
         parts = [self._best_line(name) for name in self.by_data]
         if parts and _SEED in self.varied:
-            parts += [self._over_seeds(), self._paired()]
-        return "\n\n".join([*filter(None, parts), self._jobs_table()])
+            parts += [markdown_table(*self._over_seeds()), self._paired()]
+        return "\n\n".join([*filter(None, parts), markdown_table(*self._of_jobs())])
 
-    def _jobs_table(self) -> str:
+    def cells(self) -> Cells:
+        """The table of means over seeds or, if jobs have the same seed or no results, of all jobs."""
+        return self._over_seeds() if self.by_data and _SEED in self.varied else self._of_jobs()
+
+    def _of_jobs(self) -> Cells:
         """The overrides that differ between jobs, and the metrics."""
         rows = []
         for (record, found), settings in zip(self.jobs, self.varied.to_numpy(), strict=True):
             values = [number(found[key]) if key in found else "" for key in self.shown]
             rows.append([str(record.job), record.name, *settings, *values, record.status])
-        return markdown_table(["job", "run", *self.varied, *self.shown, "status"], rows)
+        return ["job", "run", *self.varied, *self.shown, "status"], rows
 
-    def _over_seeds(self) -> str:
-        """A Markdown table with a row for each configuration: means and standard deviations over its seeds."""
+    def _over_seeds(self) -> Cells:
+        """A table with a row for each configuration: means and standard deviations over its seeds."""
         groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
         for (_, metrics), values in zip(self.jobs, self.settings.to_numpy(), strict=True):
             if metrics:
@@ -99,7 +105,7 @@ class Summary:
             [*values, str(len(found)), *(mean_and_spread([m[key] for m in found if key in m]) for key in self.shown)]
             for values, found in groups.items()
         ]
-        return markdown_table([*self.settings, "seeds", *self.shown], rows)
+        return [*self.settings, "seeds", *self.shown], rows
 
     def _paired(self) -> str:
         """A Markdown table of paired tests of every setting with two values, on the means of each seed."""

@@ -261,6 +261,14 @@ def test_a_finished_job_of_several_processes_is_skipped_by_all(tmp_path):
         assert "rror" not in out + err
 
 
+@pytest.mark.slow
+def test_nobody_reads_all_that_hydra_says(tmp_path):
+    with start(tmp_path, "--info", "all") as done:
+        assert done.stdout.readline() == "Hydra 1.3.8\n"
+        done.stdout.close()
+        assert done.stderr.read() == ""
+
+
 def start(tmp_path: Path, *arguments: str, program: tuple[str, ...] = ()) -> subprocess.Popen:
     command = [sys.executable, *program, str(ROOT / "run.py"), *arguments, f"outputs={tmp_path / 'out'}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

@@ -136,6 +136,7 @@ class TestInformation:
         [
             (["--info", "group"], "group"),
             (["a=1", "--info=group=x"], "group=x"),
+            (["-i", "group=x"], "group=x"),
             (["--info", "plugins"], None),
             ([], None),
         ],
@@ -389,6 +390,7 @@ class TestApproxAuto:
         made = plan(quickly_composed("dataset=vector_field"))
         assert made.config["approx"]["name"] == "nystrom"
         assert made.variant({"learner": {"name": "gp"}}).config["approx"]["name"] == "exact"
+        assert made.variant({"learner": "gp"}).config == made.variant({"learner": {"name": "gp"}}).config
         many = {"learner": {"name": "gp"}, "dataset.n_train": 4000}
         assert made.variant(many).config["approx"]["name"] == "nystrom"
         assert made.variant({"approx.n_components": 7, "learner": {"name": "gp"}}).approx().n_components == 7

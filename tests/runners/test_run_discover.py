@@ -51,6 +51,12 @@ def test_data_that_name_no_group_get_the_discovered_one(run, own):
     assert discovered["test/accuracy"] == fitted(*own, "group=rotation").metrics["test/accuracy"]
 
 
+def test_a_wrong_row_of_a_table_is_refused_before_groups_are_compared(own, monkeypatch):
+    monkeypatch.setattr(module, "discover", None)
+    with pytest.raises(orbit.InputError, match="kernel=gaussian has no parameter 'lengthscal'"):
+        decided(*own, "runner=table", "runner.rows={plain: {}, wide: {kernel.lengthscal: 2}}")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["arrays", "shards"])
 def test_group_and_lengthscale_of_a_stream_are_found_and_resumed(run, tmp_path, kind):
@@ -109,7 +115,7 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         assert made.config["encoder"] == expected | others
         assert kind == ("encoder" if given else "group")
         if given:
-            assert "the leave-one-out error is" in why
+            assert "the unexplained share of the variance of y, leave one out, is" in why
             assert made.config["group"]["name"] == given[0].removeprefix("group=")
 
 
@@ -131,7 +137,7 @@ def test_channels_of_textures_are_apart_or_together_by_their_errors(tmp_path, rn
     assert made.config["group"]["name"] == "identity"
     assert made.config["encoder"]["textures"] is True
     assert made.config["encoder"]["channels"] in (expected, "both"), why
-    assert "the leave-one-out error is" in why
+    assert "the unexplained share of the variance of y, leave one out, is" in why
 
 
 @pytest.mark.parametrize("given", [(), ("group=identity",)])

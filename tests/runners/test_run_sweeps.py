@@ -47,7 +47,7 @@ class TestSweep:
         assert f"Best test/accuracy of 4 jobs, chosen by the test part: {best:.4g}" in tags["mlflow.note.content"]
         client = mlflow_client(tmp_path)
         files = {item.path for item in client.list_artifacts(parent.info.run_id)}
-        assert {"summary.md", "summary.json", "figures"} <= files
+        assert {"summary.md", "summary.tex", "summary.json", "figures"} <= files
         tables = [line.strip("|").split("|") for line in out.splitlines() if line.startswith("| ")]
         means, tests, jobs = ([cell.strip() for cell in table] for table in tables if "test/accuracy" in str(table))
         assert means[:3] == ["group", "seeds", "test/accuracy"]
@@ -162,7 +162,7 @@ class TestFailures:
             (tmp_path / "here" / "own.txt").touch()
         settings = ("dataset=arrays", "dataset.path=mine.npz", "group=rotation")
         err = run.refused(*settings, f"hydra.run.dir={tmp_path / 'here'}")
-        assert "found vectors of length 3: choose group=cyclic for series, group=identity for tables" in err
+        assert "found vectors of length 3: change dataset, representation or group (cyclic for series, identity" in err
         assert [path.name for path in tmp_path.glob("here/*")] == ["own.txt"] * earlier
         assert (tmp_path / "here").exists() == earlier
         assert not mlflow_runs(tmp_path)

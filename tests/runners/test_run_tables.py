@@ -19,7 +19,7 @@ from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
 
-ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name: rf, n_components: 30}}}"
+ROWS = "runner.rows={plain: {group: identity}, turned@rf: {approx: {name: rf, n_components: 30}}}"
 UNTRACKED = "runner=table", *SMALL[:-1], "tracking.enabled=false"
 TABLE = *UNTRACKED, ROWS
 
@@ -37,6 +37,9 @@ class TestTable:
         assert " ± " in table
         assert " 0.5 " in table
         assert table.splitlines()[0] in out
+        latex = (folder / "table.tex").read_text()
+        assert latex.startswith(r"\begin{tabular}")
+        assert [line.split(" & ")[0] for line in latex.splitlines()[4:6]] == ["plain", "turned@rf"]
         assert (folder / "figures" / "table.png").is_file()
         (logged,) = mlflow_runs(tmp_path)
         assert "turnedrf/test/accuracy" in logged.data.metrics  # without what MLflow refuses

@@ -258,7 +258,7 @@ class TestRecovery:
         assert "FAILED" in text
         (logged,) = (run for run in runs_of(out) if run.info.run_name == "sweep")
         artifacts = {item.path for item in tracker._client.list_artifacts(logged.info.run_id)}
-        assert artifacts == {"summary.md", "summary.json", "metrics.json", "sweep.json"}
+        assert artifacts == {"summary.md", "summary.tex", "summary.json", "metrics.json", "sweep.json"}
 
     def test_runs_of_another_experiment_stay_pending(self, out, tracker):
         other = Tracker(out, None, "other one")
