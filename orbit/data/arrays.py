@@ -131,7 +131,7 @@ class Arrays(OwnData):
         read = {self.x_key, self.y_key, *test_keys, _SPLIT, _GROUPS, _N_TRAIN}
         if others := [name for name in arrays if name not in read]:
             warnings.warn(
-                f"{self.path}: {len(others)} arrays are left out, {shortened(', '.join(others))}; "
+                f"{self.path}: arrays that are left out: {shortened(', '.join(others))}; "
                 "dataset.x_test_key=NAME and dataset.y_test_key=NAME name a test part",
                 stacklevel=2,
             )

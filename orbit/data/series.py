@@ -14,6 +14,7 @@ from orbit.core.memory import check_fits
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
+from orbit.data.arrays import Arrays
 from orbit.data.base import Dataset, Loader, OwnData, Points, names_of
 from orbit.data.checks import Task
 from orbit.data.files import existing, existing_file
@@ -33,13 +34,18 @@ from orbit.registry import register
 
 _TRAIN, _TEST = "_TRAIN", "_TEST"
 _TABLES = (".csv", ".parquet", ".pq")
-_KINDS = f"a {', '.join((*ARCHIVE, *_TABLES))} file"
+_ARRAYS = (".npz", ".mat")
+_KINDS = f"a {', '.join((*ARCHIVE, *_TABLES, *_ARRAYS))} file"
+
+# Parameters that are those of arrays, and those that only tables have.
+_OF_ARRAYS = "path", "x_key", "y_key", "x_test_key", "y_test_key", "task", "test_fraction"
+_OF_TABLES = "test_path", "target", "id_column", "time_column", "step", "channels", "exclude", "group_column"
 
 
 @register("dataset", "series")
 @dataclass(eq=False, repr=False)
 class Series(OwnData):
-    """Time series in files of the UCR and UEA archives, or in a table; of one or several channels, and any lengths.
+    """Time series in files of the UCR and UEA archives, in a table or in an array; of one or several channels.
 
     Points have shape (length,), or (length, channels) for several channels.
 
@@ -47,7 +53,9 @@ class Series(OwnData):
     ----------
     path : str or None
         A .ts, .arff or .tsv file as timeseriesclassification.com has them, or a CSV or Parquet file. Beside
-        ``NAME_TRAIN.ts``, ``NAME_TEST.ts`` is the test part; a folder ``NAME`` stands for these two files.
+        ``NAME_TRAIN.ts``, ``NAME_TEST.ts`` is the test part; a folder ``NAME`` stands for these two files. Or an .npz
+        or .mat file with series of one length, whose test part and array ``groups`` are those of
+        :class:`~orbit.data.arrays.Arrays`.
     bundled : str or None
         In place of ``path``, a data set that the package aeon ships, such as ``OSULeaf``.
     test_path : str or None
@@ -76,6 +84,14 @@ class Series(OwnData):
         mean is removed, and what is longer is cut with a warning. ``stretch``: they are interpolated linearly.
     length : int >= 1 or None
         Samples of a point; None: those of the longest training series.
+    x_key, y_key : str
+        Names of the series, shape (n, length), (n, length, channels) or (n, channels, length), and of the classes or
+        numbers in an .npz or .mat file.
+    x_test_key, y_test_key : str or None
+        The same of a test part in that file; None: ``X_test`` and ``y_test``, if it has them.
+    channels_first : bool or None
+        Whether series in an .npz or .mat file have shape (n, channels, length). None: if that has fewer channels than
+        samples.
     missing : {"refuse", "interpolate"}
         Missing values between others; those at the end of all channels are after the end of the series.
     task : {"auto", "classification", "regression"}
@@ -99,7 +115,7 @@ class Series(OwnData):
 
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
-    reading = ("columns",)
+    reading = "columns", "channels_first"
     ignored_keys = Loader.ignored_keys  # for ``bundled``
 
     path: str | None = None
@@ -116,6 +132,11 @@ class Series(OwnData):
     unequal: Unequal = "pad"
     length: PositiveInt | None = None
     missing: Literal["refuse", "interpolate"] = "refuse"
+    x_key: str = "X"
+    y_key: str = "y"
+    x_test_key: str | None = None
+    y_test_key: str | None = None
+    channels_first: bool | None = None
 
     @classmethod
     def default_encoder(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +148,13 @@ class Series(OwnData):
             raise self.wrong("bundled", "null where path is given")
         if self.time_column is not None and self.id_column is None:
             raise InputError("dataset.id_column: expected the column that names the series, with dataset.time_column")
+        if self._in_arrays(self.path):
+            given = [name for name in _OF_TABLES if getattr(self, name) not in (None, DEFAULT_TARGET)]
+            if given:
+                raise InputError(
+                    f"dataset.{given[0]}: is for tables; of an .npz or .mat file dataset.y_key names the classes or "
+                    "numbers, and an array 'groups' says which series belong together"
+                )
         if self.step is not None and self.time_column is None:
             raise InputError("dataset.time_column: expected the column with the times, with dataset.step")
 
@@ -145,6 +173,8 @@ class Series(OwnData):
             return _pair(_bundled(self.bundled), "dataset.bundled")
         path = self._required("path", f"{_KINDS} with series, or a folder with NAME_TRAIN.ts and NAME_TEST.ts")
         place = user_path(path, "dataset.path")
+        if self._in_arrays(path):
+            return existing_file(path, "dataset.path"), None
         if place.is_dir():
             return _pair(place, "dataset.path")
         _check_kind(file := existing_file(path, "dataset.path"), "dataset.path")
@@ -154,7 +184,13 @@ class Series(OwnData):
         beside = file.with_name(file.stem.removesuffix(_TRAIN) + _TEST + file.suffix)
         return file, beside if file.stem.endswith(_TRAIN) and beside.is_file() else None
 
+    @staticmethod
+    def _in_arrays(path: str | None) -> bool:
+        return path is not None and Path(path).suffix.lower() in _ARRAYS
+
     def _load(self, random_state: RandomState) -> Dataset:
+        if self._in_arrays(self.path):
+            return self._load_arrays(random_state)
         file, test_file = self._files()
         found = self._read(file, self.channels)
         y, task = self._targets(found, file, self.task)
@@ -172,9 +208,23 @@ class Series(OwnData):
         reading = {"columns": found.columns} | ({"targets": self.target} if isinstance(self.target, list) else {})
         return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=fitted.clusters, reading=reading)
 
+    def _load_arrays(self, random_state: RandomState) -> Dataset:
+        data = Arrays(**{name: getattr(self, name) for name in _OF_ARRAYS}).load(random_state)
+        shape = data.X_train.shape[1:]
+        if len(shape) not in (1, 2):
+            raise InputError(f"dataset.x_key: expected series of shape (length,) or (length, channels), found {shape}")
+        first = self.channels_first
+        if first is None:
+            first = len(shape) == 2 and shape[0] < shape[1]
+        X, X_test = (_upright(points, first) for points in (data.X_train, data.X_test))
+        source = f"series in {data.source}" + (f", {shape[0]} channels of {shape[1]} samples" if first else "")
+        reading = {"channels_first": first}
+        return replace(data, name=self.name, X_train=X, X_test=X_test, source=source, reading=reading)
+
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         if Path(path).suffix.lower() not in (*ARCHIVE, *_TABLES):
-            return super()._read_points(path, form)
+            points = super()._read_points(path, form)
+            return replace(points, X=_upright(points.X, form.get("channels_first", False)))
         file = existing_file(path, self.label())
         found = self._read(file, form["columns"] or None, with_targets=False)
         length, *channels = form["shape"]
@@ -225,6 +275,11 @@ class Series(OwnData):
                 stacklevel=2,
             )
         return of_length(series, length, self.unequal)
+
+
+def _upright(X: np.ndarray, channels_first: bool) -> np.ndarray:
+    """Series of shape (n, length) or (n, length, channels)."""
+    return np.ascontiguousarray(X.swapaxes(1, 2)) if channels_first and X.ndim == 3 else X
 
 
 def _check_kind(file: Path, name: str) -> None:

@@ -27,6 +27,9 @@ _MOST_WORK = 2e9
 
 _SIGNIFICANT = 0.05
 
+# Points of two axes are pictures; one that is so many times as long as the other is often time beside channels.
+_ELONGATED = 8
+
 # In standard deviations: points are cut there, because a column may be nearly constant in the training part alone.
 _FARTHEST = 10.0
 
@@ -162,6 +165,8 @@ def what_next(job: Job, data: Dataset, fitted: Fitted) -> str:
     shape = fitted.model["representation"].transform(data.X_test[:1]).shape[1:]
     if config["encoder"]["name"] == "none" and len(shape) > 1:
         keys.append("encoder=patches" if BySize().for_shape(shape).is_identity else "encoder=by_size")
+        if config["dataset"]["name"] == "arrays" and len(shape) == 2 and max(shape) >= _ELONGATED * min(shape):
+            keys.append(f"dataset=series if points are series of {min(shape)} channels")
     if job.group_is_given and not data.columns:
         return ", or ".join([*([", ".join(keys)] if keys else []), "another group by runner=discover"])
     return ", ".join([*keys, "another learner or more points"])

@@ -229,7 +229,7 @@ def test_validation_points_of_a_file_are_a_fold_of_the_training_part(arrays):
 @pytest.mark.filterwarnings("error")
 def test_arrays_that_are_not_read_are_warned_of(arrays):
     path = arrays(T=np.ones((4, 1)), y_test=np.arange(4) % 2)
-    with pytest.warns(UserWarning, match="2 arrays are left out, T, y_test; dataset.x_test_key=NAME"):
+    with pytest.warns(UserWarning, match="arrays that are left out: T, y_test; dataset.x_test_key=NAME"):
         Arrays(path).load(0)
     Arrays(path, x_test_key="T", y_test_key="y_test").load(0)
     Arrays(arrays(n_train=14, groups=np.arange(20), **SPLITS["strings"])).load(0)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 
 from orbit import InputError, Series
 from orbit.data.series_files import of_length
@@ -140,6 +141,28 @@ def test_times_that_are_not_named_are_warned_of(tmp_path):
         assert Series(str(tmp_path / "a.csv"), id_column="case").load(0).X_train.shape == (9, 9, 3)
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_series_in_arrays(tmp_path, suffix):
+    def save(name, **arrays):
+        path = str(tmp_path / (name + suffix))
+        np.savez(path, **arrays) if suffix == ".npz" else scipy.io.savemat(path, arrays)
+        return path
+
+    y, patients = np.array(kinds(12)), np.arange(12) // 2
+    first = save("first", X=TRAIN, y=y.astype(object if suffix == ".mat" else str), groups=patients)
+    data = Series(first).load(0)
+    assert data.X_train.shape[1:] == data.X_test.shape[1:] == (9, 2)
+    assert len(set(data.clusters)) == len(data.X_train) / 2
+    points = Series(first).read_points(first, data.form)
+    np.testing.assert_array_equal(points.X, TRAIN.swapaxes(1, 2))
+    whole = Series(first, channels_first=False).load(0)  # 2 samples of 9 channels
+    assert whole.X_train.shape[1:] == (2, 9)
+    for X, shape in ((TRAIN.swapaxes(1, 2), (9, 2)), (TRAIN[:, 0], (9,))):
+        assert Series(save("other", X=X, z=np.arange(12) % 2), y_key="z").load(0).X_train.shape[1:] == shape
+    with pytest.raises(InputError, match=r"x_key: expected series of shape \(length,\) or .*, found \(2, 9, 2\)"):
+        Series(save("pictures", X=np.stack([TRAIN] * 2, -1), y=y.astype(object) if suffix == ".mat" else y)).load(0)
+
+
 def uneven(lengths=(6, 9, 12, 14)) -> pd.DataFrame:
     """Lines a = 3 t + i and b = t at random times from 0, two of them in two rows with a mean on the line; in rows."""
     rng, rows = np.random.default_rng(0), []
@@ -246,6 +269,7 @@ def test_stretched_lines_stay_lines():
         ("i,a,label\n1,1,Up\n1,2,Down\n", "a.csv", {"id_column": "i"}, "label has several values in the rows of"),
         ("i,t,a,label\n1,1,1,Up\n1,1,2,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, "series 1 has two rows"),
         ("i,t,a,label\n1,1,1,Up\n", "a.csv", {"id_column": "i", "step": 1}, "time_column: expected the column with"),
+        ("", "a.npz", {"group_column": "patient"}, "group_column: is for tables; of an .npz or .mat file"),
         ("i,t,a,label\n1,x,1,Up\n", "a.csv", {"id_column": "i", "time_column": "t"}, r"column t \(time\) expected"),
         ("", "a.txt", {}, "path: expected a .ts, .arff, .tsv, .csv"),
     ],

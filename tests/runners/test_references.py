@@ -80,6 +80,12 @@ def test_patches_are_advised_for_points_that_have_them(tmp_path, rng):
         assert advice == "encoder=patches, or " * has_axes + "another group by runner=discover"
 
 
+def test_series_are_advised_for_arrays_of_a_few_long_rows(run, rng):
+    np.savez("mine.npz", X=rng.standard_normal((60, 3, 24)), y=np.arange(60) % 3)
+    out = run.ok("dataset=arrays", "dataset.path=mine.npz", "group=identity", *SMALL[2:3], *IN_FIT)
+    assert "try encoder=patches, dataset=series if points are series of 3 channels, or another group" in out
+
+
 def test_patches_by_size_are_advised_for_images_that_are_large_enough(tmp_path, rng):
     X, y = rng.standard_normal((40, 24, 25)), np.arange(40) % 2
     data = Dataset("own", "classification", X[:20], y[:20], X[20:], y[20:], "generated")
