@@ -115,7 +115,7 @@ class Series(OwnData):
 
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
-    reading = "columns", "channels_first"
+    reading = ("columns",)
     ignored_keys = Loader.ignored_keys  # for ``bundled``
 
     path: str | None = None
@@ -218,7 +218,7 @@ class Series(OwnData):
             first = len(shape) == 2 and shape[0] < shape[1]
         X, X_test = (_upright(points, first) for points in (data.X_train, data.X_test))
         source = f"series in {data.source}" + (f", {shape[0]} channels of {shape[1]} samples" if first else "")
-        reading = {"channels_first": first}
+        reading = {"columns": [], "channels_first": first}
         return replace(data, name=self.name, X_train=X, X_test=X_test, source=source, reading=reading)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:

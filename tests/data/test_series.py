@@ -153,6 +153,7 @@ def test_series_in_arrays(tmp_path, suffix):
     data = Series(first).load(0)
     assert data.X_train.shape[1:] == data.X_test.shape[1:] == (9, 2)
     assert len(set(data.clusters)) == len(data.X_train) / 2
+    assert {*Series.reading} <= data.form.keys()  # or predictions refuse the model
     points = Series(first).read_points(first, data.form)
     np.testing.assert_array_equal(points.X, TRAIN.swapaxes(1, 2))
     whole = Series(first, channels_first=False).load(0)  # 2 samples of 9 channels
