@@ -1,4 +1,7 @@
-"""Fixtures of all tests: seeded generators, and the command line in this process."""
+"""Fixtures of all tests: seeded generators, and the command line in this process.
+
+What takes long to import is imported by :func:`pytest_configure`, and not where tests only are handed out to workers.
+"""
 
 import contextlib
 import gc
@@ -13,25 +16,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from installed_package import remove_components_of, remove_from_store, write_package
-from matplotlib.figure import Figure
 from program import Program
-from threadpoolctl import threadpool_limits
-
-import orbit
-from orbit import registry
-
-orbit.available()  # before a test replaces the registry, which packages fill when they are first imported
 
 pytest.register_assert_rewrite("orbit_rules")
 
 collect_ignore = ["extension"]  # a package and its tests, which test_extension.py runs where they are installed
 
-# Tests run thousands of small matrix products. With two threads each, on cores shared with other work, barriers make
-# them a hundred times slower. Tests of threads set the number of workers.
-torch.set_num_threads(1)
-threadpool_limits(1, "blas")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import the project, unless other processes run the tests: they are xdist's, and have no ``dist`` themselves."""
+    if config.getoption("dist", "no") != "no":
+        return
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    import orbit
+
+    orbit.available()  # before a test replaces the registry, which packages fill when they are first imported
+    # Tests run thousands of small matrix products. With two threads each, on cores shared with other work, barriers
+    # make them a hundred times slower. Tests of threads set the number of workers.
+    torch.set_num_threads(1)
+    threadpool_limits(1, "blas")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -79,10 +84,25 @@ def problem(rng):
 
 
 @pytest.fixture(autouse=True)
-def _seed_global_generators() -> None:
-    """Estimators whose ``random_state`` is None draw from NumPy's global generator, as scikit-learn's do."""
+def _alike_in_any_order() -> Iterator[None]:
+    """A test finds global generators, the last data set and the registry as if it were the first.
+
+    Estimators whose ``random_state`` is None draw from NumPy's global generator, as scikit-learn's do. A test may
+    replace what a loader reads. Pages and contracts that later tests check are those of all components in the registry.
+    """
+    import torch
+
+    from orbit import registry
+
     np.random.seed(20170)
-    torch.default_generator.manual_seed(20170)  # torch.manual_seed formats three stacks for devices that are not here
+    torch.default_generator.manual_seed(20170)
+    before = registry.registered()
+    yield
+    if (plan := sys.modules.get("runners.config.plan")) is not None:
+        plan._last.clear()
+    own = ("orbit.", "runners.", "papers.", "benchmarks.")
+    added = [cls for cls in registry.registered() - before if not cls.__module__.startswith(own)]
+    assert not added, f"{added} would be found by other tests: use the fixture own_registry or install"
 
 
 class Records(logging.Handler):
@@ -125,6 +145,7 @@ def run_with_figures(monkeypatch, tmp_path, capsys, new_database):
     import composition  # noqa: F401  compositions of equal choices share work
     from hydra.core.hydra_config import HydraConfig
 
+    import orbit
     import runners.app.cli
     import runners.components
     from runners.config.schema import KINDS
@@ -161,6 +182,8 @@ def run_with_figures(monkeypatch, tmp_path, capsys, new_database):
 @pytest.fixture
 def run(run_with_figures, monkeypatch):
     """``run_with_figures`` with blank figures, because drawing takes two thirds of the time of a small run."""
+    from matplotlib.figure import Figure
+
     from orbit import plots
     from runners.measure import figures
 
@@ -173,6 +196,7 @@ def run(run_with_figures, monkeypatch):
 @pytest.fixture
 def few_groups(monkeypatch):
     """Runs that would compare all groups compare turns alone."""
+    import orbit
     from runners.experiments import discover
 
     def compared(*args, groups, **kwargs):
@@ -181,16 +205,9 @@ def few_groups(monkeypatch):
     monkeypatch.setattr(discover, "discover", compared)
 
 
-@pytest.fixture(autouse=True)
-def _no_data_are_kept() -> Iterator[None]:
-    """A test may replace what a loader reads."""
-    from runners.config import plan
-
-    yield
-    plan._last.clear()
-
-
 def _look_for_packages_again() -> None:
+    from orbit import registry
+
     registry._entry_points.cache_clear()
     registry.load_plugins.cache_clear()
 
@@ -198,25 +215,19 @@ def _look_for_packages_again() -> None:
 @pytest.fixture
 def own_registry(monkeypatch) -> Iterator[None]:
     """Components that the test registers are forgotten after it."""
+    from orbit import registry
+
     monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
     registry.load_plugins.cache_clear()
     yield
     registry.load_plugins.cache_clear()
 
 
-@pytest.fixture(autouse=True)
-def _no_component_is_left() -> Iterator[None]:
-    """Pages and contracts that later tests check are those of every component in the registry."""
-    before = registry.registered()
-    yield
-    own = ("orbit.", "runners.", "papers.", "benchmarks.")
-    added = [cls for cls in registry.registered() - before if not cls.__module__.startswith(own)]
-    assert not added, f"{added} would be found by other tests: use the fixture own_registry or install"
-
-
 @pytest.fixture
 def install(monkeypatch, tmp_path) -> Iterator[Callable[..., Path]]:
     """``install(name, files, module=None)`` installs a package with components for one test; returns its folder."""
+    from installed_package import remove_components_of, remove_from_store, write_package
+
     site = tmp_path / "site"
     monkeypatch.syspath_prepend(site)
 

@@ -38,7 +38,7 @@ def server(tmp_path):
     """The address of a server of the files in ``tmp_path / "upstream"``."""
     handler = type("FolderHandler", (Handler,), {"folder": tmp_path / "upstream"})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()  # how late it ends
         yield f"http://127.0.0.1:{running.server_address[1]}"
         running.shutdown()
 
