@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
-from orbit.approx.kernel_sums import put_values
 from orbit.core.linalg import pivoted_root
 from orbit.core.lru import Lru
 from orbit.core.random import RandomState
@@ -391,7 +390,9 @@ class OrbitColumns(Embedding):
         if len(self.weights) > 1:
             self.add(points, weight, units, total, scratch)
         else:
-            put_values(self.columns, points, units, total[:, units], weight * float(self.weights[0]))
+            values = self.columns(points, units, total[:, units])
+            if (factor := weight * float(self.weights[0])) != 1:
+                values.mul_(factor)
 
     def _add_to_points(self, values: Tensor, weight: float, units: slice, total: Tensor) -> None:
         start = units.start

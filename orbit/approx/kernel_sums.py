@@ -15,13 +15,6 @@ from orbit.kernels.base import KernelValues, ProjectedKernelValues, RestrictedKe
 _LINEAR_ROWS = 256
 
 
-def put_values(columns: KernelValues, points: Tensor, units: slice, out: Tensor, weight: float) -> None:
-    """Write ``weight`` times kernel values into ``out``, shape (n, units), part of a larger matrix."""
-    values = columns(points, units, out)
-    if weight != 1:
-        values.mul_(weight)
-
-
 class KernelSums(Embedding):
     """sum_i w_i k(g_i x, z_j) for kernels k and points z_j, ordered by kernel; then a lower triangular map L.
 
@@ -45,7 +38,9 @@ class KernelSums(Embedding):
 
     def put(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         for i, columns in enumerate(self.columns):
-            put_values(columns, points, units, self._sums(i, units, total), weight)
+            values = columns(points, units, self._sums(i, units, total))
+            if weight != 1:
+                values.mul_(weight)
 
     def _sums(self, kernel: int, units: slice, total: Tensor) -> Tensor:
         """The columns of some units of a kernel."""
