@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -29,8 +29,8 @@ _MAYBE_PATCHES = 16
 # Images from this side on may be textures, seen in one window; smaller ones are objects, whose parts have places.
 _MAYBE_TEXTURES = 48
 
-# Images of objects have patches at every position, from twice this side on at every second one, and so on.
-_EVERY_POSITION = 40
+# Images of objects are seen at this side or more, below twice of it.
+_OBJECT_SIDE = 40
 
 # Windows along an axis of objects, about.
 _WINDOWS = 6
@@ -85,9 +85,9 @@ class BySize(Encoder):
     Images of 24 to 47 pixels are objects: patches of 3 x 3, which keep their contrast, and of 5 x 5 without it, 32
     landmarks each, about six windows along each axis. Larger ones may be textures: patches of 3 x 3 with entries 1, 2
     and 4 pixels apart, in pictures blurred by Gaussians of 0, 0.5 and 1.5 pixels, averaged over their turns and mirror
-    images, 64 landmarks each, means over the whole image, standardised; or objects, from 80 pixels on with patches at
-    every second position or fewer. Volumes: as textures, with patches of 3 x 3 x 3 and the turns of a cube. Patches are
-    vectors over all channels, or of one channel each, or there are both kinds.
+    images, 64 landmarks each, means over the whole image, standardised; or objects, of which means over blocks leave 40
+    to 79 pixels along the shorter side. Volumes: as textures, with patches of 3 x 3 x 3, and turns of a cube. Patches
+    are vectors over all channels, or of one channel each, or there are both kinds.
 
     Patches of textures have no mean and no contrast, so that light does not matter, but noise between faint cells
     counts as much as the cells. Where contrast tells classes apart, as of a lesion in tissue, patches keep it. Where
@@ -240,10 +240,10 @@ class BySize(Encoder):
             fitting = [layer for layer in _SERIES if layer.size < shortest]
             return [self._of(layer, axes, shortest - each, differences=each) for each in both for layer in fitting]
         if axes == 2 and (shortest < _MAYBE_TEXTURES or self.textures is False):
-            stride = max(1, shortest // _EVERY_POSITION)
-            pooling = GaussianPooling(shortest // stride // _WINDOWS)
-            placed = [replace(layer, stride=stride, pooling=pooling) for layer in _OBJECTS]
-            return [self._of(layer, axes, shortest, standardize=False) for layer in placed]
+            downsample = max(1, shortest // _OBJECT_SIDE)
+            side = shortest // downsample
+            placed = [replace(layer, pooling=GaussianPooling(side // _WINDOWS)) for layer in _OBJECTS]
+            return [self._of(layer, axes, side, standardize=False, downsample=downsample) for layer in placed]
         layer = _TEXTURES[axes]
         return [self._of(replace(layer, normalization=MeanRemoval()) if self.contrast else layer, axes, shortest)]
 
@@ -253,7 +253,7 @@ class BySize(Encoder):
         axes: int,
         length: int,
         standardize: bool = True,
-        differences: bool = False,
+        **others: Any,
     ) -> Patches:
         """Patches with a layer, and those of its dilations whose patches fit into an axis of some length."""
         dilation = [each for each in several(layer.dilation) if each * (layer.size - 1) < length]
@@ -264,7 +264,7 @@ class BySize(Encoder):
             n_patches=_N_PATCHES[axes],
             axes=axes,
             standardize=standardize,
-            differences=differences,
+            **others,
         )
 
     def _axes_of(self, shape: tuple[int, ...]) -> int:

@@ -21,6 +21,7 @@ from orbit.core.threads import in_threads, threads_for
 from orbit.encoders.base import Encoder
 from orbit.encoders.layer import Layer
 from orbit.encoders.layer_run import LayerRun
+from orbit.encoders.pooling import block_means
 from orbit.registry import register
 
 # Number of points from which patches are drawn: more only take more time.
@@ -88,6 +89,9 @@ class Patches(Encoder):
         :func:`~orbit.core.grid.grid_axes` of its shape.
     differences : bool
         Whether patches are those of the differences of successive entries along the first axis.
+    downsample : int >= 1
+        Points are replaced by means over blocks of so many entries along each axis first; a remainder at the sides is
+        left out. For large pictures of objects, whose parts are larger than a patch.
 
     Attributes
     ----------
@@ -121,6 +125,7 @@ class Patches(Encoder):
     axes: PositiveInt | None = None
     standardize: bool = False
     differences: bool = False
+    downsample: PositiveInt = 1
 
     @classmethod
     def from_config(cls, layers: list[dict[str, Any]] | None = None, **values: Any) -> Self:
@@ -204,6 +209,8 @@ class Patches(Encoder):
         sides = self._sides(shape)
         if len(shape) - len(sides) > 1:
             raise self._refuse(shape, "series, images or volumes of one to three axes, and one for channels")
+        if min(sides) < 1:
+            raise self.wrong("downsample", f"at most {min(self._entries(shape))}, for points of shape {shape}")
         for i, layer in enumerate(self._layers()):
             with of_part(self.section, f"layers[{i}]") if len(self._layers()) > 1 else of_section(self.section):
                 layer.check_sides(sides)
@@ -225,6 +232,10 @@ class Patches(Encoder):
 
     def _sides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Sides of the maps that the first layer takes."""
+        return tuple(side // self.downsample for side in self._entries(shape))
+
+    def _entries(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Entries of a point along each axis, or of its differences."""
         return (shape[0] - self.differences, *shape[1 : self._axes(shape)])
 
     def _layers(self) -> list[Layer]:
@@ -273,8 +284,9 @@ class Patches(Encoder):
         return out
 
     def _channels_first(self, points: Tensor) -> Tensor:
-        """Points (n, *sides) or (n, *sides, channels) as maps (channels, *sides, n), contiguous; or of differences."""
+        """Points (n, *entries) or (n, *entries, channels), or their differences, as maps (channels, *sides, n)."""
         points = points.diff(dim=1) if self.differences else points
+        points = block_means(points, self._axes(self.shape_in_), self.downsample) if self.downsample > 1 else points
         # transposed as a matrix, which torch copies in blocks that fit the cache
         entries = points.flatten(1).T.contiguous().view(*points.shape[1:], len(points))
         has_channels = points.ndim - 1 > self._axes(self.shape_in_)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from orbit.core.component import Component
 from orbit.core.params import PositiveFloat, PositiveInt
@@ -100,6 +101,23 @@ def blurred(maps: Tensor, weights: Sequence[Tensor]) -> Tensor:
     for axis, matrix in enumerate(weights, start=1):
         maps = torch.tensordot(matrix, maps, ([1], [axis])).movedim(0, axis)
     return maps.contiguous() if weights else maps
+
+
+def block_means(points: Tensor, axes: int, size: int) -> Tensor:
+    """Means over blocks of ``size`` entries along each axis of points (n, *entries) or (n, *entries, channels).
+
+    What is over at both ends of an axis is left out.
+
+    >>> block_means(torch.arange(7.0)[None], 1, 3)
+    tensor([[1., 4.]])
+    """
+    for axis in range(1, axes + 1):
+        kept = points.shape[axis] // size * size
+        points = points.narrow(axis, (points.shape[axis] - kept) // 2, kept)
+    has_channels = points.ndim - 1 > axes
+    maps = points.movedim(-1, 1) if has_channels else points[:, None]
+    means = getattr(functional, f"avg_pool{axes}d")(maps, size)
+    return means.movedim(1, -1) if has_channels else means[:, 0]
 
 
 class Pool:

@@ -175,6 +175,25 @@ def test_patches_along_any_number_of_axes(shape, axes, options, dilation, rng):
     np.testing.assert_allclose(found @ found.T, expected, rtol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((30,), 1), ((31, 2), 1), ((14, 17), 2), ((16, 15, 3), 2), ((10, 8, 9), 3), ((8, 9, 8, 2), 3)],
+    ids=str,
+)
+def test_downsampled_points_are_means_over_blocks_about_the_middle(shape, axes, rng):
+    X = rng.standard_normal((6, *shape))
+    blocks = X
+    for axis in range(1, axes + 1):
+        count = shape[axis - 1] // 3
+        kept = np.split(blocks, [(shape[axis - 1] - 3 * count) // 2], axis)[1]
+        kept = kept.take(np.arange(3 * count), axis)
+        blocks = kept.reshape(*kept.shape[:axis], count, 3, *kept.shape[axis + 1 :]).mean(axis + 1)
+    layer = Layer(2, n_components=8, pooling=NoPooling())
+    one = Patches([layer], axes=axes, downsample=3).fit(X, 0).encode(torch.from_numpy(X))
+    other = Patches([layer], axes=axes).fit(blocks, 0).encode(torch.from_numpy(blocks))
+    np.testing.assert_allclose(one, other, atol=1e-12)
+
+
 @pytest.mark.parametrize(("shape", "axes"), [((30,), 1), ((20, 2), 1), ((15, 16, 3), 2), ((9, 10, 9), 3)], ids=str)
 def test_blurred_patches_are_those_of_gaussian_means(shape, axes, rng):
     X = rng.standard_normal((3, *shape))
