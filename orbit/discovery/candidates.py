@@ -18,8 +18,8 @@ from orbit.orbits import Orbit
 from orbit.registry import available, get
 from orbit.representations import is_symmetric
 
-# Finite groups up to this order are listed. Of larger ones, and of permutations by noise, so many elements are drawn,
-# and fewer of larger ones if moved points are encoded: permutations of pixels took half the time of patches.
+# Finite groups up to this order are listed, and of larger ones so many elements are drawn; fewer if moved points are
+# encoded, which takes most of the time then.
 _LISTED, _ENCODED = 128, 32
 
 # Widths of q that are tried, as multiples of the default one.
@@ -70,17 +70,19 @@ def _of_unordered(group: Group, X: np.ndarray) -> list[Distribution]:
     return [q for cls in classes for q in cls.of_unordered(group, X)]
 
 
-def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...], drawn: int = _LISTED) -> Orbit:
-    """The orbit of a group on points of a shape; small finite groups are listed, of large ones elements are drawn.
+def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...], most: int = _LISTED) -> Orbit:
+    """The orbit of a group on points of a shape, of at most so many elements; small finite groups are listed.
 
     Of elements that depend on the point many are drawn: no rule for them is better than chance.
     """
     if q is not None and q.data_dependent:
         return Orbit(group, q, _LISTED)
     order = group.for_shape(shape).order
-    if q is not None or order is None or order <= group.default_size:
+    if order is None:
+        return Orbit(group, q, min(group.default_size, most))
+    if q is not None or order <= min(group.default_size, most):
         return Orbit(group, q)
-    return Orbit(group, q, order) if order <= _LISTED else Orbit(group, q, drawn, "qmc")
+    return Orbit(group, q, order) if order <= most else Orbit(group, q, most, "qmc")
 
 
 def scaled(orbit: Orbit, shape: tuple[int, ...], factor: float, only: int | None = None) -> Orbit | None:
@@ -89,7 +91,7 @@ def scaled(orbit: Orbit, shape: tuple[int, ...], factor: float, only: int | None
     if group.limits:
         names = group.limits if only is None else group.limits[only : only + 1]
         changed = clone(group).set_params(**{name: factor * getattr(group, name) for name in names})
-        return Orbit(changed) if accepts(changed.check) else None
+        return clone(orbit).set_params(group=changed) if accepts(changed.check) else None
     domain = group.for_shape(shape).domain
     wider = q.scaled(factor, domain, only) if isinstance(q, ProductDistribution) else q.scaled(factor, domain)
     return None if wider is None else _orbit(group, wider, shape)
