@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -39,15 +40,16 @@ from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.spectral import SpectralPlan
 from orbit.engine.strategy import Task
+from orbit.groups import Identity
 from orbit.kernels import Gaussian, Kernel
 from orbit.kernels.operator_valued import FieldKernel
 from orbit.orbits import Orbit, random_orbit_points
 from orbit.solvers.left_out import are_classes
 from orbit.solvers.structure import GramStructure, Structure, StructuredFeatures
 
-# Moved points to which an encoder, and the kernel of its vectors, are fitted. Of fewer points each is moved several
-# times: so often at most, and so that all moved points have at most so many numbers, 256 MiB in float32.
-_ENCODER_POINTS, _ENCODER_COPIES, _ENCODER_NUMBERS = 2000, 16, 2**26
+# Moved points to which an encoder, and the kernel of its vectors, are fitted; fewer large ones, of at most so many
+# numbers together, 256 MiB in float32, but so many points at least. Few points are moved several times each.
+_ENCODER_POINTS, _ENCODER_COPIES, _ENCODER_NUMBERS, _FEWEST_ENCODER_POINTS = 2000, 16, 2**26, 256
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -258,13 +260,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         orbit_size = len(self.orbit_.weights_)
         n = sample_size(len(X), orbit_size, *sizes)
         rows = np.sort(generator(seed).choice(len(X), n, replace=False))
+        X, encode = self._encoded_points(X)
         points, targets = X[rows], np.asarray(y)[rows]
         clusters = None if clusters is None else np.asarray(clusters)[rows]
-        moved = engine.orbit_points(self.orbit_, points, self.encode), self.orbit_.weights_
+        moved = engine.orbit_points(self.orbit_, points, encode), self.orbit_.weights_
         if isinstance(self.kernel_, FieldKernel):
             features = field_features(self.kernel_, *moved)
         else:
-            landmarks = engine.encoded(points[landmark_rows(n, orbit_size, sizes[0])], self.encode)
+            landmarks = engine.encoded(points[landmark_rows(n, orbit_size, sizes[0])], encode)
             features = kernel_features(self.kernel_, landmarks, *moved)
         choice = choose_lengthscale(self.kernel_, features, targets, clusters, by_evidence=rule != "auto")
         median, self.kernel_ = self.kernel_, self.kernel_.rescaled(choice.multiple)
@@ -314,16 +317,27 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         that maps that differ only in those have the same kernel.
         """
         self.encoder_ = clone(self.encoder or NoEncoder()).for_shape(X.shape[1:])
+        self._cached_vectors = Lru[str, np.ndarray](self.engine_.workspace().cached_bytes, most=1)
         if self.encoder_.is_identity:
             self.encoder_.fit(X[:1])
             return X
-        affordable = min(_ENCODER_POINTS // len(X), _ENCODER_NUMBERS // X.size)
+        if isinstance(self.orbit_.group_, Identity) and len(X) <= _ENCODER_POINTS:
+            self.encoder_.fit(X, seed)
+            return self._cached_vectors.get(joblib.hash(X), lambda: self.engine_.encoded(X, self.encode))
+        size = min(_ENCODER_POINTS, max(_FEWEST_ENCODER_POINTS, _ENCODER_NUMBERS // X[0].size))
+        affordable = min(size // len(X), _ENCODER_NUMBERS // X.size)
         copies = max(1, min(affordable, self.orbit_.group_.order or _ENCODER_COPIES, _ENCODER_COPIES))
         copies = 1 if self.encoder_.is_fitted else copies
         seeds = [seed, *spawn(seed, copies - 1)]
-        points = np.concatenate([random_orbit_points(self.orbit_, X, _ENCODER_POINTS, each) for each in seeds])
+        moved = [random_orbit_points(self.orbit_, X, size, each) for each in seeds]
+        points = np.concatenate(moved) if copies > 1 else moved[0]
         self.encoder_.fit(points, seed)
         return self.engine_.encoded(points, self.encode)
+
+    def _encoded_points(self, X: np.ndarray) -> tuple[np.ndarray, Encode]:
+        """Points and what encodes them: their vectors, and nothing, if :meth:`fit` has encoded all of them."""
+        vectors = self._cached_vectors.find(joblib.hash(X)) if self._cached_vectors.nbytes else None
+        return (X, self.encode) if vectors is None else (vectors, flatten)
 
     @property
     def encode(self) -> Encode:
@@ -388,9 +402,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
         """The average of ``embedding`` over the orbit of the map, for the engine."""
-        encoded_bytes = 0 if self.encoder_.is_identity else self.encoder_.bytes_per_point(X.dtype.itemsize)
+        X, encode = self._encoded_points(X)
+        encoded_bytes = 0 if encode is flatten else self.encoder_.bytes_per_point(X.dtype.itemsize)
         label = self.label()
-        return Task(embedding, self.orbit_, X, encode=self.encode, encoded_bytes=encoded_bytes, label=label, **options)
+        return Task(embedding, self.orbit_, X, encode=encode, encoded_bytes=encoded_bytes, label=label, **options)
 
     def _parts(self) -> tuple[Orbit, Kernel, Engine]:
         default = self.implied_kernel or self.default_kernel

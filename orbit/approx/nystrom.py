@@ -88,7 +88,8 @@ class Nystrom(AveragedMap):
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()
         rng = np.random.default_rng(random_state)
-        landmarks = select(rule, X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
+        points, encode = self._encoded_points(X)
+        landmarks = select(rule, points, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, encode)
         K, precision = self.kernel_.gram(landmarks), float(np.finfo(X.dtype).eps)
         pivots, root = pivoted_root(K, precision)
         self.landmarks_, self.normalization_ = landmarks[pivots], root.astype(X.dtype)

@@ -36,6 +36,9 @@ _SMALLEST_TARGET, _LARGEST_TARGET = 1e-30, 1e30
 # numbers is off by about sqrt(k) / 3 of them.
 _ROUNDINGS = 16
 
+# Bytes of points whose entries are squared at a time.
+_NORM_BYTES = 2**26
+
 # Numbers that a thread sums at a time.
 _SUMMED = 2**20
 
@@ -170,7 +173,8 @@ def row_norms(X: np.ndarray) -> np.ndarray:
     """
     rows = X.reshape(len(X), math.prod(X.shape[1:]))
     with np.errstate(over="ignore"):
-        norms = np.linalg.norm(rows, axis=1)
+        parts = np.array_split(rows, 1 + rows.nbytes // _NORM_BYTES)  # squares of all rows would be a second copy
+        norms = np.concatenate([np.linalg.norm(part, axis=1) for part in parts])
         limits = np.finfo(norms.dtype)
         lost = np.flatnonzero(~((norms > math.sqrt(limits.tiny) / limits.eps) & (norms < np.inf)))
         largest = np.abs(rows[lost]).max(1, initial=0).astype(np.float64)

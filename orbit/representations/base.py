@@ -132,6 +132,6 @@ def scale(X: np.ndarray, norm: Norm, mean: float) -> np.ndarray:
         return X
     if norm == "mean":
         divisor = mean if _FITS_FLOAT32[0] < mean < _FITS_FLOAT32[1] else np.float64(mean)
-        return (X / divisor).astype(X.dtype)
+        return (X / divisor).astype(X.dtype, copy=False)
     norms = row_norms(X)
-    return (X / np.where(norms > 0, norms, 1).reshape(-1, *[1] * (X.ndim - 1))).astype(X.dtype)
+    return (X / np.where(norms > 0, norms, 1).reshape(-1, *[1] * (X.ndim - 1))).astype(X.dtype, copy=False)
