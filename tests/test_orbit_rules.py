@@ -58,7 +58,7 @@ def test_rules_converge_to_the_same_average(rng, name):
     def features(**settings):
         return RandomFourier(Gaussian(0.5), Orbit(group, **settings), 48, random_state=0).fit_transform(X)
 
-    truth = features(size=4096 if qmc_gain > 50 else 1024, rule="qmc", random_state=99)
+    truth = features(size=2048 if qmc_gain > 50 else 1024, rule="qmc", random_state=99)
 
     def error(rule, size, seeds=4):
         return np.mean([np.square(features(size=size, rule=rule, random_state=s) - truth).mean() for s in range(seeds)])

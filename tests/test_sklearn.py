@@ -25,7 +25,7 @@ PARAMS = {
     "kernel_svm": {"regularization": 0.1},
     "knn": {"n_neighbors": 3},
     "logistic": {"regularization": 1e-3},  # the contract of learners has paths, of which one takes 30 s here
-    "network": {"width": 32, "learning_rate": 0.05},
+    "network": {"width": 32, "learning_rate": 0.05, "epochs": 10},
     "patch_pca": {"size": 2, "n_components": 2},
     "svm": {"regularization": 0.1},
 }

@@ -101,7 +101,7 @@ def scores_alone(made, data) -> np.ndarray:
         (("approx=rf", "kernel.lengthscale=3", "hyper=gaussian", "hyper.n_components=15"), 4),  # and 3 second layers
         (("approx=rf", "kernel.lengthscale=3", "engine.memory=1e-6"), 3),
         (("approx=rf", "kernel.lengthscale=3", "representation=unit_norm"), 3),  # by the mean norm of other points
-        (("approx=rf",), 3),  # the median of other points
+        (("approx=rf", "kernel.lengthscale=median"), 3),  # of other points
         (("approx=nystrom", "kernel.lengthscale=3"), 3),
     ],
 )
@@ -134,7 +134,11 @@ def test_scores_equal_those_of_fits_on_the_training_parts(learner):
 
 @pytest.mark.parametrize(
     "changes",
-    [(), ("hyper=gaussian", "hyper.n_components=9"), ("approx=nystrom", "learner=svm", "learner.regularization=0.001")],
+    [
+        (),
+        ("hyper=gaussian", "hyper.n_components=9", "hyper.lengthscale=1"),
+        ("approx=nystrom", "learner=svm", "learner.regularization=0.001"),
+    ],
 )
 def test_nested_folds_share_fits_to_the_same_points(changes, monkeypatch):
     grid = "selection.grid={kernel.lengthscale: [0.3, 1.0]}"

@@ -194,6 +194,7 @@ class TestStream:
     def test_a_run_whose_features_stay_on_the_device_is_the_same(self, approx, learner, passes, monkeypatch):
         settings = "dataset=digits", f"approx={approx}", "approx.n_components=30", "dataset.n_train=300", "orbit.size=4"
         settings += f"learner={learner}", "engine.stream=true", "engine.memory=0.001", "feature_cache=0"
+        settings += ("kernel.lengthscale=median",)
         expected, calls = fitted(*settings), []
         transform = AveragedMap.transform_on_device
         counted = lambda self, X: calls.append(len(X)) or transform(self, X)  # noqa: E731
@@ -329,6 +330,7 @@ def test_the_first_layer_is_computed_once_for_all_passes(changes, times, tmp_pat
     monkeypatch.setattr("runners.experiments.fitting.fit_stream", streamed)
     settings = ("dataset=digits", "dataset.n_train=100", "approx=rf", "approx.n_components=20", "orbit.size=2")
     settings += ("representation=raw", "engine.stream=true", f"outputs={tmp_path}", "engine.device=cpu")
+    settings += ("kernel.lengthscale=median",)
     learner = () if "learner=ridge" in changes else ("learner=adagrad", "learner.epochs=3")
     found = fitted(*settings, *learner, *changes).metrics
     assert in_stream == [100 * times]

@@ -22,7 +22,7 @@ RUNS = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_features_of_a_run_stay_on_the_device(name, monkeypatch):
-    data = [] if name == "krr" else ["dataset=digits", "orbit.size=4"]
+    data = [] if name == "krr" else ["dataset=digits", "orbit.size=4", "kernel.lengthscale=median"]
     settings = *data, "dataset.n_train=200", "dataset.n_test=100", *RUNS[name], "engine.progress=false"
     expected, taken = fitted(*settings), []
     monkeypatch.setattr(Engine, "free_bytes", lambda self: 2**30)

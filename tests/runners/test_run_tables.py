@@ -59,7 +59,7 @@ class TestTable:
         monkeypatch.setattr(Nystrom, "_fit_map", noted_map)
         monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)
         nystrom = "approx: {name: nystrom, n_components: 12}"
-        second = "hyper: {name: gaussian, n_components: 8}"
+        second = "hyper: {name: gaussian, n_components: 8, lengthscale: 1}"
         turned = "turned: {group: {name: rotation}}"
         rows = f"first: {{{nystrom}}}, second: {{{nystrom}, {second}}}, {turned}, third: {{{second}}}"
         repeats = "runner.repeats={seed: [0, 1]}"

@@ -21,7 +21,7 @@ from orbit.solvers import tiled_system
 from orbit.solvers.conjugate_gradients import CholeskyPreconditioner, conjugate_gradients
 from orbit.solvers.structure import GramStructure, StructuredFeatures
 
-N = 700
+N = 500
 #: Of a budget in GiB that is less than a kernel matrix of N points in float64.
 LITTLE = 1e-3
 
