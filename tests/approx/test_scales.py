@@ -26,7 +26,7 @@ from orbit.solvers.left_out import encoded_targets, left_out
 @pytest.fixture
 def waves(rng):
     """Points of the line and a function that changes in a hundredth of their range."""
-    X = rng.uniform(0, 100, (200, 1))
+    X = rng.uniform(0, 100, (300, 1))
     return X, np.sin(X[:, 0])
 
 
