@@ -262,6 +262,8 @@ class Loader(Component):
         Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
     ink : bool
         Whether large values of images are drawn dark, as those of digits written in ink, and spectrograms.
+    lines : bool
+        Whether points are series, shape (length,) or (length, channels), which figures draw as lines.
     molecules : bool
         Whether points are Coulomb matrices in atomic units, which figures draw as molecules.
     reads : tuple of str
@@ -285,6 +287,7 @@ class Loader(Component):
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
     ink: ClassVar[bool] = False
+    lines: ClassVar[bool] = False
     molecules: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ()
     x_key = "X"

@@ -34,6 +34,9 @@ _ATOM = re.compile(r"^(\s*)([A-Za-z]{1,3}|\d{1,3})(?=(?:\s+[-+]?\.?\d\S*){3})", 
 #: How conformers of SMILES are made.
 EMBEDDING, _SEED = "conformers by RDKit (ETKDGv3 of seed 0, MMFF94)", 0
 
+#: What fingerprints are, and the number of their entries.
+FINGERPRINT, _ENTRIES = "fingerprints of fragments (Morgan, radius 2)", 2048
+
 
 @dataclass(frozen=True)
 class Molecule:
@@ -77,9 +80,35 @@ def of_smiles(smiles: str, where: str, row: int) -> Molecule:
     DataFileError
         For what is no SMILES, or has no conformer, naming its row in ``where``.
     """
+    molecule, place = _of_smiles(smiles, where, row)
+    return _embedded(molecule, place, {})
+
+
+def fingerprint_of_smiles(smiles: str, where: str, row: int) -> np.ndarray:
+    """log(1 + count) of each circular fragment of a molecule (Morgan, radius 2, folded), float32, shape (2048,).
+
+    Raises
+    ------
+    DataFileError
+        For what is no SMILES, naming its row in ``where``.
+    """
+    molecule, _ = _of_smiles(smiles, where, row)
+    from rdkit.Chem import rdFingerprintGenerator
+
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=_ENTRIES)
+    return np.log1p(generator.GetCountFingerprintAsNumPy(molecule).astype(np.float32))
+
+
+def _of_smiles(smiles: str, where: str, row: int) -> tuple[Any, str]:
+    """The molecule of RDKit, and where it is."""
     with readable(where, "cannot be read"):
-        from rdkit import Chem
-    return _embedded(Chem.MolFromSmiles(smiles), f"{where}: row {row + 1}, {smiles!r},", {})
+        from rdkit import Chem, rdBase
+    place = f"{where}: row {row + 1}, {smiles!r},"
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None:
+        raise DataFileError(f"{place} is no SMILES that RDKit reads")
+    return molecule, place
 
 
 def _reader(file: Path, form: str | None, skip: bool) -> Iterator[Molecule]:
@@ -223,15 +252,13 @@ def _embedded(molecule: Any, where: str, values: dict[str, Any]) -> Molecule:
     from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 
     with rdBase.BlockLogs():
-        if molecule is None:
-            raise DataFileError(f"{where} is no SMILES that RDKit reads")
         whole = Chem.AddHs(molecule)
         how: Any = rdDistGeom.ETKDGv3()
         how.randomSeed = _SEED
         if rdDistGeom.EmbedMolecule(whole, how) != 0:
             how.useRandomCoords = True  # for large rings
             if rdDistGeom.EmbedMolecule(whole, how) != 0:
-                raise DataFileError(f"{where} has no conformer that RDKit finds")
+                raise DataFileError(f"{where} has no conformer that RDKit finds; dataset.form=fingerprint needs none")
         if rdForceFieldHelpers.MMFFHasAllMoleculeParams(whole):
             rdForceFieldHelpers.MMFFOptimizeMolecule(whole)
     charges = np.array([atom.GetAtomicNum() for atom in whole.GetAtoms()])

@@ -26,6 +26,7 @@ class ReadMolecules:
     files: list[Path] = field(default_factory=list)
     table: pd.DataFrame | None = None
     how: str = ""
+    fingerprints: np.ndarray | None = None  # shape (n, entries), in place of molecules
 
     @property
     def size(self) -> int:

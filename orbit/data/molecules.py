@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -16,12 +16,22 @@ from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, OwnData, Points, names_of
 from orbit.data.files import existing, read_each
-from orbit.data.molecule_files import EMBEDDING, SUFFIXES, Molecule, is_frames, of_smiles, read_molecules
+from orbit.data.molecule_files import (
+    EMBEDDING,
+    FINGERPRINT,
+    SUFFIXES,
+    Molecule,
+    fingerprint_of_smiles,
+    is_frames,
+    of_smiles,
+    read_molecules,
+)
 from orbit.data.molecule_values import Atoms, ReadMolecules, forces_of, padded, values_of_atoms
 from orbit.data.splits import TRAIN, folders_of_parts, given_parts
 from orbit.registry import register
 from orbit.representations.molecules import ANGSTROM, SYMBOLS, check_unit
 
+T = TypeVar("T")
 BOHR = ANGSTROM["bohr"]
 if TYPE_CHECKING:  # pandas is imported when a table is read
     import pandas as pd
@@ -100,7 +110,8 @@ class Molecules(OwnData):
     with the seed 0, relaxed by MMFF94 where it has parameters. The XYZ files of QM9 have their values by the names of
     its table 2 (``U0``, ``gap`` ...), in hartree. All others are read by ASE.
 
-    Points are Coulomb matrices in atomic units, shape (atoms, atoms), with zeros after the atoms of smaller molecules.
+    Points are Coulomb matrices in atomic units, shape (atoms, atoms), with zeros after the atoms of smaller molecules,
+    or fingerprints, shape (2048,).
 
     Parameters
     ----------
@@ -123,6 +134,9 @@ class Molecules(OwnData):
         Column of the CSV file with the paths.
     smiles_column : str
         Column of a CSV file with SMILES, where it has no column of paths; also in capitals.
+    form : {"positions", "fingerprint"}
+        ``fingerprint``: log(1 + count) of the fragments of a molecule, those of at most two bonds about each atom
+        (Morgan), folded into 2,048 entries. It needs SMILES and no positions.
     split_column : str or None
         Column of the CSV file, or value of the molecules, with the part of each: train, test or val.
     group_column : str or None
@@ -146,7 +160,6 @@ class Molecules(OwnData):
     default_group = {"name": "identity"}
     ignored_keys = {}
     any_size: ClassVar[bool] = True
-    molecules: ClassVar[bool] = True
 
     path: str | None = None
     target: str | list[str] = "energy"
@@ -156,13 +169,25 @@ class Molecules(OwnData):
     format: str | None = None
     _: KW_ONLY
     per_atom: bool = False
+    form: Literal["positions", "fingerprint"] = "positions"
     split_column: str | None = None
     group_column: str | None = None
     on_error: Literal["refuse", "skip"] = "refuse"
 
     @classmethod
     def representation_for(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        if parameters.get("form") == "fingerprint":
+            return {"name": "raw"}
         return {"name": "atom_environment"} if parameters.get("per_atom") else cls.default_representation
+
+    @property
+    def molecules(self) -> bool:  # type: ignore[override]
+        return self.form == "positions"
+
+    def check(self) -> None:
+        super().check()
+        if self.per_atom and self.form == "fingerprint":
+            raise self.wrong("form", "'positions' with dataset.per_atom")
 
     def input_files(self) -> list[Path]:
         return existing([self.path])
@@ -175,7 +200,8 @@ class Molecules(OwnData):
         self.check_files()
         path, targets = user_path(str(self.path), "dataset.path"), names_of(self.target)
         read = self._read(path, [] if self.per_atom else targets)
-        self._check_unit(read.molecules)
+        if self.form == "positions":
+            self._check_unit(read.molecules)
         if periodic := sum(one.periodic for one in read.molecules):
             warnings.warn(f"{path.name}: {_PERIODIC.format(count=periodic, of=len(read.molecules))}", stacklevel=2)
         parts, clusters = self._parts(read, path)
@@ -189,7 +215,7 @@ class Molecules(OwnData):
             values = read.values(targets)
             columns = [values[name] for name in targets]
             y = np.column_stack(columns) if len(columns) > 1 else columns[0]
-        task, X = self._task(y), self._matrices(read.molecules, read.size)
+        task, X = self._task(y), self._points(read)
         train, test, folds = self._divide(y, task, random_state, path.name, clusters, parts)
         source = f"{len(X):,} molecules in {path.name}{read.how}"
         more = {"clusters": clusters, "folds": folds, "reading": {"targets": targets}}
@@ -285,8 +311,13 @@ class Molecules(OwnData):
             if in_files:
                 targets = [name for name in targets if name in self._table(path, [])]
             table = self._table(path, targets, about=in_files or bool(targets))
+            if self.form == "fingerprint" and self.smiles_column in table:
+                made, rows = self._of_smiles(table, path, fingerprint_of_smiles)
+                return ReadMolecules([], [*map(str, rows)], [], table.iloc[rows], f", {FINGERPRINT}", np.stack(made))
             molecules, rows, how = self._of_table(table, path)
             return ReadMolecules(molecules, [*map(str, rows)], [], table.iloc[rows], how)
+        if self.form == "fingerprint":
+            raise InputError(f"dataset.form: fingerprint needs a CSV file with SMILES, found {path.name}")
         files = self._files(path)
         found, read = self._read_files(files)
         names = [
@@ -313,9 +344,8 @@ class Molecules(OwnData):
         if suffix == ".npy" or (suffix == ".npz" and not (place.is_file() and is_frames(place))):
             return super()._read_points(path, form)
         read = self._read(place, [])
-        size = max(form["shape"][0], read.size)
         if not self.per_atom:
-            return Points(self._matrices(read.molecules, size), read.names)
+            return Points(self._points(read, form["shape"][0]), read.names)
         atoms = Atoms.of(read)
         known = np.isin(atoms.charges, form["elements"])
         if not known.all():
@@ -327,6 +357,7 @@ class Molecules(OwnData):
             )
         atoms = atoms.take(known)
         names = atoms.names(read)
+        size = max(form["shape"][0], read.size)
         return Points(self._points_of(read, atoms, size), names.pop("molecule").tolist(), names)
 
     def _points_of(self, read: ReadMolecules, atoms: Atoms, size: int) -> np.ndarray:
@@ -379,16 +410,23 @@ class Molecules(OwnData):
     def _of_table(self, table: pd.DataFrame, path: Path) -> tuple[list[Molecule], np.ndarray, str]:
         """The molecules of a table that could be read, their rows, and how SMILES got their positions."""
         if self.file_column not in table:
-            smiles, found = table[self.smiles_column].tolist(), dict[int, Molecule]()
-
-            def embed(i: int) -> None:
-                found[i] = of_smiles(smiles[i], path.name, i)
-
-            read = read_each(len(smiles), embed, "molecules", self.on_error == "skip")
-            return [found[i] for i in read], read, f", {EMBEDDING}"
+            molecules, rows = self._of_smiles(table, path, of_smiles)
+            return molecules, rows, f", {EMBEDDING}"
         files = [path.parent / name for name in table[self.file_column]]
         several, read = self._read_files(files, f"expected one in each file that {path.name} lists")
         return [one for (one,) in several], read, ""
+
+    def _of_smiles(
+        self, table: pd.DataFrame, path: Path, make: Callable[[str, str, int], T]
+    ) -> tuple[list[T], np.ndarray]:
+        """What ``make`` makes of the SMILES of a table that could be read, and their rows."""
+        smiles, found = table[self.smiles_column].tolist(), dict[int, T]()
+
+        def one(i: int) -> None:
+            found[i] = make(smiles[i], path.name, i)
+
+        read = read_each(len(smiles), one, "molecules", self.on_error == "skip")
+        return [found[i] for i in read], read
 
     def _read_files(self, files: list[Path], only_one: str = "") -> tuple[list[list[Molecule]], np.ndarray]:
         """The molecules of each file that could be read, and the indices of these files."""
@@ -413,6 +451,10 @@ class Molecules(OwnData):
             lengths[i, :n, :n] = np.linalg.norm(one.positions[:, None] - one.positions, axis=-1)
             lengths[i, range(n), range(n)] = np.inf
         check_unit(charges, lengths, self.unit, "dataset.unit")
+
+    def _points(self, read: ReadMolecules, size: int = 0) -> np.ndarray:
+        """Fingerprints, or Coulomb matrices of at least ``size`` atoms."""
+        return self._matrices(read.molecules, max(size, read.size)) if read.fingerprints is None else read.fingerprints
 
     def _matrices(self, molecules: list[Molecule], size: int) -> np.ndarray:
         """Coulomb matrices in atomic units, float64, which energies need, shape (n, size, size)."""

@@ -115,6 +115,7 @@ class Series(OwnData):
 
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
+    lines = True
     reading = ("columns",)
     ignored_keys = Loader.ignored_keys  # for ``bundled``
 
@@ -218,7 +219,7 @@ class Series(OwnData):
             first = len(shape) == 2 and shape[0] < shape[1]
         X, X_test = (_upright(points, first) for points in (data.X_train, data.X_test))
         source = f"series in {data.source}" + (f", {shape[0]} channels of {shape[1]} samples" if first else "")
-        reading = {"columns": [], "channels_first": first}
+        reading: dict[str, Any] = {"columns": [], "channels_first": first}
         return replace(data, name=self.name, X_train=X, X_test=X_test, source=source, reading=reading)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:

@@ -125,6 +125,10 @@ def short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
+# Channels of a signal that are drawn on one line, and the distance of the lines of more, in standard deviations.
+_MOST_TOGETHER, _ROW = 4, 4.0
+
+
 @dataclass(frozen=True)
 class Sample:
     """A sample to be drawn, with a text above and below it.
@@ -208,7 +212,7 @@ def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], d
         return
     panel = ax.inset_axes((left, bottom, side, side), transform=ax.transData)
     hide_ticks(panel)
-    (draw or _draw_signal)(panel, sample.x, sample.reference)
+    (draw or draw_signal)(panel, sample.x, sample.reference)
 
 
 def _proportions(shape: Sequence[int]) -> tuple[float, float]:
@@ -234,7 +238,11 @@ def _draw_image(ax: Axes, sample: Sample, extent: tuple[float, float, float, flo
     ax.imshow(x, cmap="gray_r" if sample.ink else "gray", vmin=reference.min(), vmax=reference.max(), extent=extent)
 
 
-def _draw_signal(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
+def draw_signal(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
+    """A signal, shape (length,) or (length, channels), with a line for each channel, below each other if many."""
+    if x.ndim == 2 and x.shape[1] > _MOST_TOGETHER:
+        shifts = _ROW * (float(reference.std(0).mean()) or 1.0) * np.arange(x.shape[1])
+        x, reference = x - x.mean(0) - shifts, reference - reference.mean(0) - shifts
     low, high = reference.min(), reference.max()
     margin = 0.1 * (high - low) + 1e-9
     ax.plot(x, lw=0.7)

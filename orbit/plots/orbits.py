@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from orbit.orbits import Orbit
-from orbit.plots.axes import Sample, axes_or_new, draw_cloud, draw_samples, figure_of, plain, slice_shown
+from orbit.plots.axes import Sample, axes_or_new, draw_cloud, draw_samples, draw_signal, figure_of, plain, slice_shown
 from orbit.plots.curves import convergence
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def orbit_examples(
-    orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | None = None, ink: bool = False
+    orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | None = None, ink: bool = False, lines: bool = False
 ) -> Figure:
     """Samples moved by elements of an orbit: a row for each sample, a column for each element.
 
@@ -37,6 +37,8 @@ def orbit_examples(
         Axes to draw into; None makes a new figure.
     ink : bool
         Draw large values of images dark.
+    lines : bool
+        Draw points of shape (length, channels) as lines, one for each channel.
 
     Examples
     --------
@@ -71,7 +73,7 @@ def orbit_examples(
         for i, x in enumerate(X)
         for j, element in enumerate(shown)
     ]
-    draw_samples(ax, samples, len(shown), draw=draw_cloud if cloud else None)
+    draw_samples(ax, samples, len(shown), draw=draw_cloud if cloud else draw_signal if lines else None)
     return figure_of(ax)
 
 

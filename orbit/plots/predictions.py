@@ -9,7 +9,18 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
-from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, grid_of_axes, plain, short, slice_shown
+from orbit.plots.axes import (
+    Sample,
+    axes_or_new,
+    cut,
+    draw_samples,
+    draw_signal,
+    figure_of,
+    grid_of_axes,
+    plain,
+    short,
+    slice_shown,
+)
 from orbit.plots.molecules import draw_molecule, name_elements
 
 if TYPE_CHECKING:
@@ -146,7 +157,13 @@ def reliability(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray, a
 
 
 def error_examples(
-    X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str, ink: bool = False, molecules: bool = False
+    X: np.ndarray,
+    y: np.ndarray,
+    predicted: np.ndarray,
+    task: str,
+    ink: bool = False,
+    molecules: bool = False,
+    lines: bool = False,
 ) -> Figure | None:
     """The samples with the worst predictions, each with its target and prediction; at most 24.
 
@@ -163,6 +180,8 @@ def error_examples(
         Draw large values of images dark.
     molecules : bool
         Draw Coulomb matrices in atomic units as molecules: atoms and bonds, seen along their shortest axis.
+    lines : bool
+        Draw points of shape (length, channels) as lines, one for each channel.
 
     Returns
     -------
@@ -177,7 +196,7 @@ def error_examples(
     size = 8 if y.ndim == 1 else 5
     samples = [Sample(X[i], X[i], _above(y[i], predicted[i]), ink=ink) for i in worst]
     ax = axes_or_new(None, 1.5 * n_columns, 1.6 * n_rows + 0.5)
-    draw_samples(ax, samples, n_columns, size, draw_molecule if molecules else None)
+    draw_samples(ax, samples, n_columns, size, draw_molecule if molecules else draw_signal if lines else None)
     classes = task == "classification"
     shown = f"{len(worst)} of {len(order)} errors" if classes else f"the {len(worst)} largest residuals"
     part = "" if molecules else slice_shown(X.shape[1:])

@@ -69,7 +69,7 @@ def _draw_errors(job: Job, data: Dataset, fitted: Fitted) -> None:
         )
     elif data.kinds is None and not _is_in_plane(data):
         loader = job.plan.component("dataset")
-        how = {"ink": loader.ink, "molecules": loader.molecules}
+        how = {"ink": loader.ink, "molecules": loader.molecules, "lines": loader.lines}
         job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task, **how)
 
 

@@ -124,8 +124,9 @@ class Job(Stopwatch):
     def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
         """Draw the first few represented points on a fitted orbit; nothing for vectors under the identity."""
         if X.ndim > 2 or orbit.group_.name != "identity":
-            ink = self.plan.component("dataset").ink  # whether large values of images are drawn dark
-            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES], ink=ink)
+            loader = self.plan.component("dataset")
+            how = {"ink": loader.ink, "lines": loader.lines and X.ndim < 4}
+            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES], **how)
 
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
         """Draw the skeleton of a fitted kernel, if it has one, once; ``label`` is part of the file name."""

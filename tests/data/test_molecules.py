@@ -223,6 +223,26 @@ def test_smiles_get_the_same_conformer_every_time(tmp_path):
         Molecules(str(tmp_path / "bad.csv"), target="heat").load(0)
 
 
+def test_fingerprints_of_smiles_count_fragments(tmp_path):
+    same = ["CCO", "OCC", "CCCCCO"]
+    table = "smiles,kind\n" + "".join(f"{s},{'ab'[i % 2]}\n" for i, s in enumerate([*SMILES, *same, "OCCCCC"]))
+    (tmp_path / "a.csv").write_text(table)
+    loader = Molecules(str(tmp_path / "a.csv"), target="kind", form="fingerprint")
+    data = loader.load(0)
+    assert data.X_train.shape == (9, 2048)
+    assert not loader.molecules  # which figures would draw
+    assert loader.representation_for({"form": "fingerprint"}) == {"name": "raw"}
+    X = loader.read_points(str(tmp_path / "a.csv"), data.form).X
+    np.testing.assert_array_equal(X[0], X[8])  # CCO in both orders
+    np.testing.assert_array_equal(X[0], X[9])
+    np.testing.assert_allclose(np.expm1(X[0]).sum(), 3 + 3, rtol=1e-5)  # an environment of each atom at radius 0 and 1
+    ase.io.write(tmp_path / "all.extxyz", molecules())
+    with pytest.raises(InputError, match="form: fingerprint needs a CSV file with SMILES, found all.extxyz"):
+        Molecules(str(tmp_path / "all.extxyz"), form="fingerprint").load(0)
+    with pytest.raises(InputError, match="form: expected 'positions' with dataset.per_atom"):
+        Molecules(str(tmp_path / "a.csv"), form="fingerprint", per_atom=True).load(0)
+
+
 def test_sdf_files_have_positions_and_fields_and_drawings_are_embedded(tmp_path):
     with Chem.SDWriter(str(tmp_path / "a.sdf")) as file:
         for i, text in enumerate(["CCO", "C"]):

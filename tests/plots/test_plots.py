@@ -76,6 +76,18 @@ def test_series_with_channels_are_lines(rng, draw):
     assert len(ax.child_axes[0].lines) == 3
 
 
+def test_channels_of_a_series_are_lines(rng, draw):
+    X, y = rng.random((6, 40, 9)), np.array(["cat", "dog"] * 3)
+    for figure in (
+        plots.error_examples(X, y, np.roll(y, 1), "classification", lines=True),
+        plots.orbit_examples(Orbit(Identity()).fit(X), X, lines=True),
+    ):
+        (ax,) = draw(figure).axes
+        assert not ax.images
+        assert [len(panel.lines) for panel in ax.child_axes] == [9] * 6
+    assert draw(plots.error_examples(X, y, np.roll(y, 1), "classification")).axes[0].images
+
+
 def test_orbit_examples_without_a_group_name_neither_weights_nor_elements(rng, draw):
     (ax,) = draw(plots.orbit_examples(Orbit(Identity()).fit(X := rng.random((2, 8, 8))), X)).axes
     assert ax.get_title() == "identity"
