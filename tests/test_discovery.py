@@ -52,6 +52,13 @@ def test_the_group_of_digits_is_found(loader, expected):
     assert "helps: the unexplained share of the variance of y, leave one out, is" in str(found)
 
 
+def test_groups_of_series_with_many_channels_are_those_of_series(rng):
+    X, y = rng.normal(size=(40, 32, 12)), np.arange(40) % 2
+    groups = {row.split()[0] for row in discover(X, y, encoder=BySize(axes=1), refine=False).table["group"]}
+    assert "time_warp" in groups
+    assert not groups & {"rotation", "affine", "shear", "small_moves"}
+
+
 def test_shuffled_labels_have_no_group(rng):
     X, y = digits(orbit.RotatedDigits())
     found = discover(X, rng.permutation(y), groups=[Rotation(), Reflection(axis=0)])

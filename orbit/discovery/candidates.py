@@ -27,16 +27,21 @@ _WIDTHS = (0.5, 2.0)
 
 
 def candidates(
-    X: np.ndarray, groups: Iterable[Group] | None = None, widths: bool = True, encoded: bool = False
+    X: np.ndarray,
+    groups: Iterable[Group] | None = None,
+    widths: bool = True,
+    encoded: bool = False,
+    axes: int | None = None,
 ) -> list[Orbit]:
     """The orbits of every group that acts on points (n, *shape), with its q and several widths of each.
 
-    ``encoded`` says whether moved points are encoded, which costs more for each element.
+    ``encoded`` says whether moved points are encoded, which costs more for each element, and ``axes`` how many
+    axes of a point are time or space; None: as the shape suggests.
 
     >>> sorted({orbit.group.name for orbit in candidates(np.zeros((1, 3)))})
     ['amplitude', 'cyclic', 'offset', 'orthogonal', 'permutation', 'reflection', 'time_warp']
     """
-    shape, axes = X.shape[1:], _axes(X)
+    shape, axes = X.shape[1:], _axes(X) if axes is None else axes
     if groups is None:
         classes: list[Any] = [get("group", name) for name in available("group")]
         compared = [cls for cls in classes if axes in cls.compared_on]

@@ -88,6 +88,7 @@ def discover(
     Cyclic(axis=0)
     """
     points = sampled(X, y, task, clusters, encoder, max_points, random_state)
+    axes = points.encoder.axes
     first, *others = points.encoder.compared(points.X.shape[1:])
     is_found = first is not points.encoder
     with warnings.catch_warnings():
@@ -96,7 +97,7 @@ def discover(
         if is_ranked:
             first, *others = _ranked(points, [first, *others])
         points = replace(points, encoder=first)
-        orbits = candidates(points.X, groups, refine, encoded=not points.encoder.is_identity)
+        orbits = candidates(points.X, groups, refine, encoded=not points.encoder.is_identity, axes=axes)
         tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in orbits]
         if groups is None and points.encoder.is_identity:
             others += invariant_encoders(points.X.shape[1:])
