@@ -330,7 +330,7 @@ class Exact(FeatureMap):
             return None
         if X is not self.X_fit_:
             return self.engine_.orbit_points(self.orbit_, X, self.encode)
-        return self._encoded.get(X.dtype, lambda: self.engine_.orbit_points(self.orbit_, X, self.encode))
+        return self._encoded.get(X.dtype, lambda: self.engine_.orbit_points(self.orbit_, *self._encoded_points(X)))
 
     def _orbit_sums(
         self, columns: OrbitColumns, X: np.ndarray, encoded: np.ndarray | None, description: str, on_device: bool
