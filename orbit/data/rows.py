@@ -201,8 +201,11 @@ class Rows:
 
 
 def subset(X: Any, rows: Any) -> Any:
-    """Some rows of an array, or of :class:`Rows`, which are not read."""
-    return X.subset(rows) if isinstance(X, Rows) else X[rows]
+    """Some rows of an array, not copied if they are next to each other, or of :class:`Rows`, which are not read."""
+    if isinstance(X, Rows):
+        return X.subset(rows)
+    is_run = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu" and len(rows) and (np.diff(rows) == 1).all()
+    return X[rows[0] : rows[-1] + 1] if is_run and rows[0] >= 0 else X[rows]
 
 
 def distinct(y: Any) -> np.ndarray:

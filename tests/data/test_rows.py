@@ -5,7 +5,7 @@ import pytest
 
 from orbit import Arrays, InputError
 from orbit.core.distributed import share
-from orbit.data.rows import NpyFile, Rows, own_rows
+from orbit.data.rows import NpyFile, Rows, own_rows, subset
 
 N = 40
 NONE = np.array([], dtype=int)
@@ -121,3 +121,14 @@ def test_each_process_checks_only_the_values_that_it_reads(processes, load):
     processes(0, 1)
     with pytest.raises(InputError, match=rf"1 values .* the first at index \({mine[0]}, 0, 0\)"):
         load(mine[:1]).own(NONE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_view"),
+    [([2, 3, 4], True), ([2], True), ([4, 3], False), ([0, 2], False), ([-2, -1], False), ([], False)],
+)
+def test_rows_next_to_each_other_are_not_copied(rows, is_view, rng):
+    X = rng.random((5, 2, 3))
+    found = subset(X, np.array(rows, dtype=int))
+    np.testing.assert_array_equal(found, X[np.array(rows, dtype=int)])
+    assert np.shares_memory(found, X) is is_view
