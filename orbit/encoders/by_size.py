@@ -35,6 +35,12 @@ _OBJECT_SIDE = 40
 # Windows along an axis of objects, about.
 _WINDOWS = 6
 
+# Distances between entries of patches of textures: powers of two up to the largest, and to the shorter side over 12.
+_FURTHEST, _OF_SIDE = 32, 12
+
+# Positions of patches of textures along the shorter side, of images that have as many at a stride of 2 or more.
+_POSITIONS = 72
+
 # What is compared of the channels of textures.
 _CHANNELS: tuple[Channels, ...] = "together", "apart", "both"
 
@@ -83,11 +89,12 @@ class BySize(Encoder):
     series, standardised. All four count the same. In place of patches, which may be anywhere, the samples or
     :class:`~orbit.encoders.slopes.Slopes` at their places: of spectra, or of series that begin together.
     Images of 24 to 47 pixels are objects: patches of 3 x 3, which keep their contrast, and of 5 x 5 without it, 32
-    landmarks each, about six windows along each axis. Larger ones may be textures: patches of 3 x 3 with entries 1, 2
-    and 4 pixels apart, in pictures blurred by Gaussians of 0, 0.5 and 1.5 pixels, averaged over their turns and mirror
-    images, 64 landmarks each, means over the whole image, standardised; or objects, of which means over blocks leave 40
-    to 79 pixels along the shorter side. Volumes: as textures, with patches of 3 x 3 x 3, and turns of a cube. Patches
-    are vectors over all channels, or of one channel each, or there are both kinds.
+    landmarks each, about six windows along each axis. Larger ones may be textures: patches of 3 x 3 with entries 1, 2,
+    4 and so on up to a twelfth of the shorter side apart, in pictures blurred by half of what is between the entries,
+    averaged over their turns and mirror images, 64 landmarks each, means over the whole image, standardised; or
+    objects, of which means over blocks leave 40 to 79 pixels along the shorter side. Volumes: as textures, with patches
+    of 3 x 3 x 3 up to 4 entries apart, and turns of a cube. Patches are vectors over all channels, or of one channel
+    each, or there are both kinds.
 
     Patches of textures have no mean and no contrast, so that light does not matter, but noise between faint cells
     counts as much as the cells. Where contrast tells classes apart, as of a lesion in tissue, patches keep it. Where
@@ -245,6 +252,9 @@ class BySize(Encoder):
             placed = [replace(layer, pooling=GaussianPooling(side // _WINDOWS)) for layer in _OBJECTS]
             return [self._of(layer, axes, side, standardize=False, downsample=downsample) for layer in placed]
         layer = _TEXTURES[axes]
+        if axes == 2:
+            dilation = [2**i for i in range(_FURTHEST.bit_length()) if 2**i <= shortest / _OF_SIDE]
+            layer = replace(layer, dilation=dilation, stride=max(2, shortest // _POSITIONS))
         return [self._of(replace(layer, normalization=MeanRemoval()) if self.contrast else layer, axes, shortest)]
 
     def _of(
