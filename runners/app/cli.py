@@ -48,6 +48,9 @@ from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV, close_sweep, nothing_k
 
 log = logging.getLogger(__name__)
 
+# So often a repeated warning was given that its number is said.
+_OFTEN = 10
+
 INTERRUPTED = 130  # the exit code
 
 _exit_code = 0  # of the last job run in this process
@@ -231,7 +234,8 @@ def _begun(cfg: DictConfig) -> tuple[RunFolder, Record]:
 def _logged_warnings() -> Iterator[None]:
     """Write Python's warnings to the log, which is shown on the terminal and kept in the run folder.
 
-    Each is written once, and at the end how often it was repeated.
+    Each is written once, and at the end how often it was given, if often: data that a run takes several times warn each
+    time.
     """
     counts = Counter[str]()
 
@@ -247,7 +251,7 @@ def _logged_warnings() -> Iterator[None]:
     finally:
         warnings.showwarning = before
         for text, count in counts.items():
-            if count > 1:
+            if count >= _OFTEN:
                 log.warning("%d times: %s", count, shortened(text))
 
 

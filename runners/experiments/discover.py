@@ -40,7 +40,7 @@ _SWEEP_FILE = ".group-{}.json"
 _POINTS, _FEW_POINTS, _FEWEST_POINTS = 500, 400, 100
 _FEW_NUMBERS = 1_000_000
 
-_GLOBAL = "one window of the encoder spans the point, so that places do not matter; runner=discover compares groups"
+_GLOBAL = "the encoder takes means over all places, so that moves matter little; runner=discover compares groups"
 _HINT = " Groups are not compared; runner=discover does."
 _TOLERANCE = ", not clearly lower, so that the simplest is taken"
 _NO_GROUP: dict[str, dict[str, Any]] = {"group": {"name": "identity"}}
