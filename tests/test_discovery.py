@@ -19,6 +19,7 @@ from orbit import (
     discover,
 )
 from orbit.discovery import Discovery, candidates
+from orbit.discovery.candidates import invariant_encoders
 from orbit.discovery.points import sampled
 from orbit.discovery.result import Trial, simplest
 from orbit.encoders import BySize
@@ -88,14 +89,27 @@ def test_rows_of_symmetric_matrices_are_in_any_order(rng):
 def test_clouds_have_an_invariant_encoder():
     data = orbit.Shapes(n_points=20, per_class=25).load(0)
     found = discover(data.X_train, data.y_train, refine=False)
-    assert found.settings == {"group": {"name": "identity"}, "encoder": {"name": "point_pairs"}}
+    assert found.settings == {"group": {"name": "identity"}, "encoder": {"name": "point_pairs", "normals": True}}
     assert found.sentence.startswith(
-        "encoder=point_pairs helps: the unexplained share of the variance of y, leave one out, is"
+        "encoder=point_pairs normals=True helps: the unexplained share of the variance of y, leave one out, is"
     )
     assert found.orbit.group is None
     labels = [label.get_text() for label in found.plot().axes[0].get_yticklabels()]
-    assert labels[0] == "encoder=point_pairs"
+    assert labels[0] == "encoder=point_pairs normals=True"
     assert "identity" in labels
+
+
+def test_filled_clouds_are_compared_without_normals(rng):
+    X, y = rng.standard_normal((150, 30, 3)), np.arange(150) % 2
+    X[y == 1] /= np.linalg.norm(X[y == 1], axis=2, keepdims=True) ** 0.3
+    found = discover(X, y, refine=False)
+    assert found.settings["encoder"] == {"name": "point_pairs", "normals": False}
+
+
+def test_rows_with_features_are_clouds_if_in_any_order(rng):
+    X = rng.standard_normal((40, 30, 5))
+    assert [encoder.normals for encoder in invariant_encoders(X)] == [True, False]
+    assert not invariant_encoders(X * np.linspace(0.1, 1, 30)[:, None])
 
 
 def test_errors_are_those_of_the_exact_averaged_kernel(rng):

@@ -1,4 +1,4 @@
-"""Which axes of a point are time or space, and which holds channels; the middle of a point."""
+"""Which axes of a point are time or space, and which holds channels; rows in any order; the middle of a point."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +10,12 @@ _SHORTEST_SIDE, _LONGER = 8, 4
 
 # The sides of a volume differ by at most this factor; pictures with many channels have a shorter last axis.
 _SIDES = 2
+
+#: Columns of a point of a cloud that are its place; those after them are features of it.
+PLACE = 3
+
+# The order of points is taken to be arbitrary unless a test rejects it at this level.
+_LEVEL = 0.01
 
 
 def grid_axes(shape: tuple[int, ...]) -> int:
@@ -28,6 +34,23 @@ def grid_axes(shape: tuple[int, ...]) -> int:
     if len(shape) == 3:
         return 3 if min(shape) >= max(_SHORTEST_SIDE, math.ceil(max(shape) / _SIDES)) else 2
     return min(len(shape), 3)
+
+
+def in_any_order(clouds: np.ndarray) -> bool:
+    """Whether distances of pairs of points, which no turn changes, do not depend on the place of the pair.
+
+    Parameters
+    ----------
+    clouds : array, shape (n, n_points, coordinates)
+
+    >>> clouds = np.random.default_rng(0).standard_normal((30, 12, 3))
+    >>> in_any_order(clouds), in_any_order(clouds * np.linspace(0.1, 1, 12)[:, None])
+    (True, False)
+    """
+    from scipy.stats import friedmanchisquare
+
+    pairs = np.linalg.norm(clouds[:, 1::2] - clouds[:, : clouds.shape[1] // 2 * 2 : 2], axis=2)
+    return min(pairs.shape) > 2 and not friedmanchisquare(*pairs.T).pvalue < _LEVEL
 
 
 def middle(X: np.ndarray, sides: Sequence[int], first: int = 0) -> np.ndarray:

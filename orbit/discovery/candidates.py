@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from orbit.core.errors import accepts
-from orbit.core.grid import grid_axes
+from orbit.core.grid import PLACE, grid_axes, in_any_order
 from orbit.distributions import ProductDistribution
 from orbit.distributions.base import Distribution
 from orbit.encoders import Encoder
@@ -54,12 +54,15 @@ def candidates(
     return [each for orbit in orbits for each in (orbit, *(scaled(orbit, shape, width) for width in _WIDTHS)) if each]
 
 
-def invariant_encoders(shape: tuple[int, ...]) -> list[Encoder]:
-    """The encoders of points of a shape that are tried beside groups.
+def invariant_encoders(X: np.ndarray) -> list[Encoder]:
+    """The encoders of points (n, *shape) that are tried beside groups; of clouds with features, if in any order.
 
-    >>> invariant_encoders((30, 3)), invariant_encoders((28, 28))
-    ([PointPairs()], [])
+    >>> invariant_encoders(np.zeros((1, 30, 3))), invariant_encoders(np.zeros((1, 28, 28)))
+    ([PointPairs(normals=True), PointPairs(normals=False)], [])
     """
+    shape = X.shape[1:]
+    if len(shape) == 2 and shape[1] > PLACE and not (grid_axes(shape) == 1 and in_any_order(X[..., :PLACE])):
+        return []
     classes: list[Any] = [get("encoder", name) for name in available("encoder")]
     return [encoder for cls in classes for encoder in cls.variants(shape) if accepts(encoder.check_shape, shape)]
 

@@ -100,7 +100,7 @@ def discover(
         orbits = candidates(points.X, groups, refine, encoded=not points.encoder.is_identity, axes=axes)
         tried: list[tuple[Orbit, Encoder | None]] = [(orbit, None) for orbit in orbits]
         if groups is None and points.encoder.is_identity:
-            others += invariant_encoders(points.X.shape[1:])
+            others += invariant_encoders(points.X)
         tried += [(Orbit(), encoder) for encoder in others]
         trials = points.trials([(Orbit(), None)], MULTIPLES)
         with Progress(len(tried), "groups", progress) as shown:

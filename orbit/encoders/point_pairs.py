@@ -1,22 +1,20 @@
 """Pairs of points of a cloud, by what no turn and no shift changes."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.grid import PLACE
 from orbit.core.linalg import standardization
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.random import RandomState, generator
 from orbit.encoders.base import Encoder
 from orbit.kernels import Gaussian
 from orbit.registry import register
-
-# Numbers of a pair: distance, two angles between its line and the normals, angle between the normals.
-_INVARIANTS = 4
 
 # Clouds whose pairs give means and standard deviations of these numbers.
 _SAMPLE_CLOUDS = 100
@@ -33,15 +31,23 @@ class PointPairs(Encoder):
     Each point x is paired with ``n_ranks`` others x', from the nearest to the farthest in even steps of rank. With
     normals n, n' and the unit vector u from x to x', the numbers of a pair are
 
-        t = (|x - x'|, max(|<n, u>|, |<n', u>|), min(|<n, u>|, |<n', u>|), |<n, n'>|),
+        t = (|x - x'|, max(|<n, u>|, |<n', u>|), min(|<n, u>|, |<n', u>|), |<n, n'>|).
 
-    each with mean zero and variance one over the sample. A normal is the direction of least variance of the nearest
-    points. E(x) is the mean over the pairs of random Fourier features of a Gaussian kernel k of t, so that
+    A normal is the direction of least variance of the nearest points. Filled or sparse clouds have none: without
+    normals, with the distances r, r' from the centre and those s, s' of each point to its ``n_neighbors``-th nearest,
+
+        t = (|x - x'|, max(r, r'), min(r, r'), max(s, s'), min(s, s')).
+
+    Columns of a cloud after the third are features of its points, such as intensities: t also has the larger and the
+    smaller one of x and x'. Each number has mean zero and variance one over the sample. E(x) is the mean over the pairs
+    of random Fourier features of a Gaussian kernel k of t, so that
 
         <E(x), E(z)> = mean over pairs s of x and t of z of k(s, t), approximately.
 
-    Points are clouds (n_points, d) with d >= 2, of surfaces or, in the plane, of curves. The defaults were chosen on
-    generated shapes of 256 points.
+    With features of points, k is the mean of two such kernels, of t without them and of all of t.
+
+    Points are clouds (n_points, columns) with two or more columns. The defaults of clouds with normals were chosen on
+    generated shapes of 256 points, those without on generated trees and showers of particles.
 
     Parameters
     ----------
@@ -50,16 +56,19 @@ class PointPairs(Encoder):
     n_ranks : int >= 1
         Partners of each point.
     n_neighbors : int >= 2
-        Nearest points, with the point itself, of which a normal is computed.
+        Nearest points, with the point itself, of which a normal is computed; the last of them is s away.
     lengthscale : float > 0
         That of k, in standard deviations of t.
+    normals : bool or None
+        Which of the two t there is. None is with normals; a run compares the two by leave-one-out
+        errors, and takes those without where they are lower by more than 5 % and chance.
     any_size : bool
         Whether clouds are first scaled to a root mean square radius of one about their centre.
 
     Attributes
     ----------
-    frequencies_ : array, shape (4, n_components)
-    mean_, scale_ : arrays, shape (4,)
+    frequencies_ : array, shape (numbers of t, n_components)
+    mean_, scale_ : arrays, shape (numbers of t,)
         Mean and inverse standard deviation of t.
 
     References
@@ -83,10 +92,21 @@ class PointPairs(Encoder):
     n_neighbors: Annotated[int, Range(low=2)] = 12
     lengthscale: PositiveFloat = 1.0
     any_size: bool = False
+    normals: bool | None = None
 
     @classmethod
     def variants(cls, shape: tuple[int, ...]) -> list[Encoder]:
-        return [cls()] if shape[-1] in (2, 3) else []
+        return cls().compared(shape) if len(shape) == 2 else []
+
+    def compared(self, shape: tuple[int, ...]) -> list[Encoder]:
+        return [replace(self, normals=each) for each in (True, False)] if self.normals is None else [self]
+
+    @property
+    def complexity(self) -> int:  # type: ignore[override]
+        return int(self.normals is False)
+
+    def is_global(self, shape: tuple[int, ...]) -> bool:
+        return True
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or not 2 <= shape[1] < shape[0]:
@@ -96,7 +116,7 @@ class PointPairs(Encoder):
         """Of one cloud: clouds are encoded one after the other."""
         n = self.shape_in_[0]
         block = min(n, _BLOCK_POINTS) * n * (2 * itemsize + 8)
-        return block + itemsize * (n * self.n_ranks * (2 * _INVARIANTS + 3 * self.n_components) + self.n_outputs_)
+        return block + itemsize * (n * self.n_ranks * (2 * len(self.mean_) + 3 * self.n_components) + self.n_outputs_)
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         rng = generator(random_state)
@@ -104,7 +124,9 @@ class PointPairs(Encoder):
         pairs = torch.cat([self._pairs(cloud) for cloud in torch.from_numpy(sample)])
         self.mean_, self.scale_ = standardization(pairs.numpy())
         kernel = Gaussian(self.lengthscale).fit(pairs[:1].numpy())
-        self.frequencies_ = kernel.sample_spectrum(self.n_components, _INVARIANTS, rng).T
+        self.frequencies_ = kernel.sample_spectrum(self.n_components, pairs.shape[1], rng).T
+        n_of_features = 2 * max(0, X.shape[2] - PLACE)
+        self.frequencies_[pairs.shape[1] - n_of_features :, ::2] = 0
         self.n_outputs_ = 2 * self.n_components
 
     def _encode(self, points: Tensor) -> Tensor:
@@ -119,18 +141,32 @@ class PointPairs(Encoder):
         return vectors.div_(math.sqrt(self.n_components))
 
     def _pairs(self, cloud: Tensor) -> Tensor:
-        """The numbers t of all pairs of a cloud (n, d), shape (n * n_ranks, 4)."""
+        """The numbers t of all pairs of a cloud (n, columns), shape (n * n_ranks, numbers)."""
+        places, features = cloud[:, :PLACE], cloud[:, PLACE:]
         if self.any_size:
-            radius = cloud.var(0, correction=0).sum().sqrt()
-            cloud = cloud / torch.where(radius > 0, radius, 1)
-        near, partners, distances = self._by_distance(cloud)
-        centred = cloud[near] - cloud[near].mean(1, keepdim=True)
+            radius = places.var(0, correction=0).sum().sqrt()
+            places = places / torch.where(radius > 0, radius, 1)
+        near, partners, distances = self._by_distance(places)
+        numbers, of_points = [distances], list(features.unbind(1))
+        if self.normals is False:
+            radii = (places - places.mean(0)).norm(dim=1)
+            of_points = [radii, (places[near[:, -1]] - places).norm(dim=1), *of_points]
+        else:
+            numbers += self._angles(places, near, partners, distances)
+        for each in of_points:
+            one, two = each[:, None], each[partners]
+            numbers += [torch.maximum(one, two), torch.minimum(one, two)]
+        return torch.stack(numbers, -1).flatten(0, 1)
+
+    def _angles(self, places: Tensor, near: Tensor, partners: Tensor, distances: Tensor) -> list[Tensor]:
+        """Cosines of the angles between normals and pairs, and between both normals, shape (n, n_ranks) each."""
+        centred = places[near] - places[near].mean(1, keepdim=True)
         normals = torch.linalg.eigh(centred.mT @ centred)[1][..., 0]
         others = normals[partners]  # (n, n_ranks, d), as is the unit vector to each partner
-        units = (cloud[partners] - cloud[:, None]).div_(distances.clamp(min=torch.finfo(cloud.dtype).tiny)[..., None])
+        least = torch.finfo(places.dtype).tiny
+        units = (places[partners] - places[:, None]).div_(distances.clamp(min=least)[..., None])
         one, two = (units @ normals[..., None])[..., 0].abs_(), (units * others).sum(-1).abs_()
-        between = (others @ normals[..., None])[..., 0].abs_()
-        return torch.stack([distances, torch.maximum(one, two), torch.minimum(one, two), between], -1).flatten(0, 1)
+        return [torch.maximum(one, two), torch.minimum(one, two), (others @ normals[..., None])[..., 0].abs_()]
 
     def _by_distance(self, cloud: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """For each point, the indices of its nearest points, the indices of its partners, and their distances."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.stats import binomtest, friedmanchisquare
+from scipy.stats import binomtest
 
+from orbit.core.grid import in_any_order
 from orbit.core.params import parameters
 from orbit.groups import Orthogonal
 from orbit.groups.resampled import Resampled
@@ -18,9 +19,6 @@ _EXAMINED = 1000
 # The origin is outside of clouds whose centres are this many times their radius from it; that of a unit cube with one
 # corner at the origin is 1.73.
 _OUTSIDE = 1.5
-
-# The order of points is taken to be arbitrary unless a test rejects it at this level.
-_LEVEL = 0.01
 
 # Probability by chance below which intervals are taken to be too short.
 _UNLIKELY = 0.001
@@ -91,17 +89,11 @@ def warn_about_points(plan: Plan, X: np.ndarray) -> None:
             f"group={name} rotates about the origin, and the clouds of points have centres at {distance:.3g} from it, "
             f"with a radius of {spread:.3g}; unless the origin means something, choose representation=centre"
         )
-    if isinstance(group, Orthogonal) and plan.config["encoder"]["name"] == "none" and _in_any_order(clouds):
+    if isinstance(group, Orthogonal) and plan.config["encoder"]["name"] == "none" and in_any_order(clouds):
         _warn(
             f"group={name} does not change the order of the points of a cloud, which seems to be arbitrary, and the "
             "kernel compares points of the same number; choose encoder=point_pairs group=identity"
         )
-
-
-def _in_any_order(clouds: np.ndarray) -> bool:
-    """Whether distances of pairs of points, which no turn changes, do not depend on the place of the pair."""
-    pairs = np.linalg.norm(clouds[:, 1::2] - clouds[:, : clouds.shape[1] // 2 * 2 : 2], axis=2)
-    return min(pairs.shape) > 2 and not friedmanchisquare(*pairs.T).pvalue < _LEVEL
 
 
 def setting_for_rare_classes(learner: Learner, y: np.ndarray) -> str | None:

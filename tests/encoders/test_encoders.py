@@ -148,40 +148,54 @@ def test_upper_triangles_of_moved_matrices_that_are_not_symmetric_are_refused(rn
         RandomFourier(orbit=orb, encoder=UpperTriangle()).fit(symmetric(rng, 8, 5))
 
 
-def pairs_by_loops(cloud, ranks, neighbors):
-    """The numbers of the pairs of points, by their definition."""
-    order = [sorted(range(len(cloud)), key=lambda j, x=x: np.linalg.norm(x - cloud[j])) for x in cloud]
-    normals = [np.linalg.svd(cloud[near[:neighbors]] - cloud[near[:neighbors]].mean(0))[2][-1] for near in order]
+def pairs_by_loops(cloud, ranks, neighbors, normals):
+    """The numbers of the pairs of points, by their definition; those of features, after the third column, are last."""
+    places, features = cloud[:, :3], cloud[:, 3:]
+    order = [sorted(range(len(places)), key=lambda j, x=x: np.linalg.norm(x - places[j])) for x in places]
+    n = [np.linalg.svd(places[near[:neighbors]] - places[near[:neighbors]].mean(0))[2][-1] for near in order]
+    radii = np.linalg.norm(places - places.mean(0), axis=1)
+    spread = [np.linalg.norm(places[near[neighbors - 1]] - places[near[0]]) for near in order]
     found = []
-    for i, rank in itertools.product(range(len(cloud)), ranks):
+    for i, rank in itertools.product(range(len(places)), ranks):
         j = order[i][rank]
-        distance = np.linalg.norm(cloud[j] - cloud[i])
-        angles = [abs(normal @ (cloud[j] - cloud[i])) / distance for normal in (normals[i], normals[j])]
-        found.append([distance, max(angles), min(angles), abs(normals[i] @ normals[j])])
+        distance = np.linalg.norm(places[j] - places[i])
+        angles = [abs(normal @ (places[j] - places[i])) / distance for normal in (n[i], n[j])]
+        with_normals = [max(angles), min(angles), abs(n[i] @ n[j])]
+        without = [both([v[i], v[j]]) for v in (radii, spread) for both in (max, min)]
+        of_features = [both([v[i], v[j]]) for v in features.T for both in (max, min)]
+        found.append([distance, *(with_normals if normals else without), *of_features])
     return np.array(found)
 
 
-@pytest.mark.parametrize("d", [2, 3])
-def test_products_of_clouds_are_the_mean_kernel_of_their_pairs(rng, d):
-    X = rng.standard_normal((4, 30, d))
-    vectors = encoded(PointPairs(n_components=20_000, n_ranks=3, n_neighbors=6, lengthscale=1.5).fit(X, 0), X)
-    pairs = np.stack([pairs_by_loops(cloud, (1, 15, 29), 6) for cloud in X])
+@pytest.mark.parametrize("normals", [True, False])
+@pytest.mark.parametrize("columns", [2, 3, 5])
+def test_products_of_clouds_are_the_mean_kernel_of_their_pairs(rng, columns, normals):
+    X = rng.standard_normal((4, 30, columns))
+    encoder = PointPairs(20_000, n_ranks=3, n_neighbors=6, lengthscale=1.5, normals=normals)
+    vectors = encoded(encoder.fit(X, 0), X)
+    pairs = np.stack([pairs_by_loops(cloud, (1, 15, 29), 6, normals) for cloud in X])
     pairs = (pairs - pairs.mean((0, 1))) / pairs.std((0, 1))
-    expected = [[Gaussian(1.5).gram(s, t).mean() for t in pairs] for s in pairs]
+    without = pairs[..., : 4 if normals else 5]  # features: the mean of the kernels with them and without
+    expected = [
+        [np.mean([Gaussian(1.5).gram(p[i], p[j]).mean() for p in (pairs, without)]) for j in range(4)] for i in range(4)
+    ]
     np.testing.assert_allclose(vectors @ vectors.T, expected, atol=5 * 20_000**-0.5)
 
 
+@pytest.mark.parametrize("normals", [True, False])
 @pytest.mark.parametrize(("any_size", "factor"), [(False, 1.0), (True, 1.0), (True, 7.0)])
-def test_clouds_have_the_same_vector_in_any_order_at_any_place_turned_and_mirrored(rng, any_size, factor):
-    X = rng.standard_normal((3, 300, 3))  # more points than a block
-    moved = X[:, rng.permutation(300)] @ np.linalg.qr(rng.standard_normal((3, 3)))[0] + rng.standard_normal(3)
-    encoder = PointPairs(n_components=16, any_size=any_size).fit(X, 0)
-    np.testing.assert_allclose(encoded(encoder, factor * moved), encoded(encoder, X), atol=1e-10)
+def test_clouds_have_the_same_vector_in_any_order_at_any_place_turned_and_mirrored(rng, any_size, factor, normals):
+    X = rng.standard_normal((3, 300, 4))  # more points than a block, with a feature
+    moved = X[:, rng.permutation(300)]
+    moved[..., :3] = factor * (moved[..., :3] @ np.linalg.qr(rng.standard_normal((3, 3)))[0] + rng.standard_normal(3))
+    encoder = PointPairs(n_components=16, any_size=any_size, normals=normals).fit(X, 0)
+    np.testing.assert_allclose(encoded(encoder, moved), encoded(encoder, X), atol=1e-10)
 
 
+@pytest.mark.parametrize("normals", [True, False])
 @pytest.mark.parametrize("cloud", [np.ones((6, 3)), np.repeat(np.eye(3), 2, axis=0)])
-def test_equal_points_of_a_cloud_have_finite_vectors(cloud):
-    assert np.isfinite(encoded(PointPairs(any_size=True).fit(cloud[None], 0), cloud[None])).all()
+def test_equal_points_of_a_cloud_have_finite_vectors(cloud, normals):
+    assert np.isfinite(encoded(PointPairs(any_size=True, normals=normals).fit(cloud[None], 0), cloud[None])).all()
 
 
 @pytest.mark.parametrize(("shape", "found"), [((5,), "vectors of length 5"), ((3, 3), "points of shape"), ((9, 1), "")])
@@ -501,6 +515,10 @@ class TestPrincipalComponents(EncoderContract):
 
 class TestPointPairs(EncoderContract):
     component, params, shape = PointPairs, {"n_components": 8}, (20, 3)
+
+
+class TestPointPairsOfFeatures(EncoderContract):
+    component, params, shape = PointPairs, {"n_components": 8, "normals": False}, (20, 5)
 
 
 @pytest.mark.parametrize(("group", "rank"), [(Rotation(), 30), (orbit.build("group", "identity"), 5)])
