@@ -2,6 +2,7 @@
 
 import functools
 import re
+from string import Template
 
 import numpy as np
 import pytest
@@ -60,6 +61,8 @@ def test_no_file_repeats_a_default():
                 assert not repeated, path
     config = yaml.safe_load((CONF / "config.yaml").read_text())
     assert not {"orbit", "engine", "tracking"} & set(config)
+    text = OmegaConf.create(config["hydra"]["help"])["template"]
+    assert Template(text).is_valid(), "Hydra fills it in for --help"
 
 
 class TestInformation:
