@@ -50,7 +50,7 @@ def test_the_group_of_digits_is_found(loader, expected):
     assert found.best.orbit.group.name in expected
     assert found.table["group"][0].split()[0] in expected
     assert found.best.error < found.identity.error
-    assert "helps: the unexplained share of the variance of y, leave one out, is" in str(found)
+    assert "helps: the unexplained share of the variance of y, by leave-one-out, is" in str(found)
 
 
 def test_groups_of_series_with_many_channels_are_those_of_series(rng):
@@ -91,7 +91,7 @@ def test_clouds_have_an_invariant_encoder():
     found = discover(data.X_train, data.y_train, refine=False)
     assert found.settings == {"group": {"name": "identity"}, "encoder": {"name": "point_pairs", "normals": True}}
     assert found.sentence.startswith(
-        "encoder=point_pairs normals=True helps: the unexplained share of the variance of y, leave one out, is"
+        "encoder=point_pairs normals=True helps: the unexplained share of the variance of y, by leave-one-out, is"
     )
     assert found.orbit.group is None
     labels = [label.get_text() for label in found.plot().axes[0].get_yticklabels()]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SIGNIFICANT, RELEVANT = 0.05, 0.05
 
 #: The error in words, which are not to be read as a share of wrong answers.
-UNEXPLAINED = "unexplained share of the variance of y, leave one out"
+UNEXPLAINED = "unexplained share of the variance of y, by leave-one-out"
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
         assert made.config["encoder"] == expected | others
         assert kind == ("encoder" if given else "group")
         if given:
-            assert "the unexplained share of the variance of y, leave one out, is" in why
+            assert "the unexplained share of the variance of y, by leave-one-out, is" in why
             assert made.config["group"]["name"] == given[0].removeprefix("group=")
 
 
@@ -137,7 +137,7 @@ def test_channels_of_textures_are_apart_or_together_by_their_errors(tmp_path, rn
     assert made.config["group"]["name"] == "identity"
     assert made.config["encoder"]["textures"] is True
     assert made.config["encoder"]["channels"] in (expected, "both"), why
-    assert "the unexplained share of the variance of y, leave one out, is" in why
+    assert "the unexplained share of the variance of y, by leave-one-out, is" in why
 
 
 @pytest.mark.parametrize("given", [(), ("group=identity",)])
