@@ -46,6 +46,10 @@ class Rotation(AdditiveGroup, PlanarMap):
     fill : {"zero", "edge", "reflect", "mean"}
         What is read outside of the image: zeros, the nearest pixel, mirrored pixels,
         or the mean of the image, per channel.
+    vectors : bool
+        Whether the two channels are a vector of each pixel, as in flows, that turns with
+        the image. The first component points to larger columns, the second to larger
+        rows, as in a grid whose y grows with the row; else give its negative.
 
     Examples
     --------
@@ -56,18 +60,30 @@ class Rotation(AdditiveGroup, PlanarMap):
     array([[2., 5., 8.],
            [1., 4., 7.],
            [0., 3., 6.]])
+    >>> to_larger_columns = np.tile([1.0, 0.0], (1, 3, 3, 1))
+    >>> Rotation(vectors=True).act([np.pi / 2], to_larger_columns)[0, 0, 1, 1].round(12)
+    array([ 0., -1.])
     """
 
     domain = Circle()
 
-    def __init__(self, sampling: Literal["cartesian", "polar"] | None = None, fill: Fill = "zero") -> None:
+    def __init__(
+        self, sampling: Literal["cartesian", "polar"] | None = None, fill: Fill = "zero", vectors: bool = False
+    ) -> None:
         self.sampling = sampling
         self.fill = fill
+        self.vectors = vectors
+
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return [cls(), cls(vectors=True)] if len(shape) == 3 and shape[2] == 2 else [cls()]
 
     def describe(self, element: np.ndarray) -> str:
         return f"{math.degrees(float(element)):.0f}°"
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
+        if self.vectors and (self.sampling == "polar" or len(shape) != 3 or shape[2] != 2):
+            raise self._refuse(shape, "cartesian images of vectors of shape (height, width, 2) (vectors)")
         if self.sampling == "polar" and len(shape) != 2:
             raise self._refuse(shape, "polar images of shape (radii, angles)")
         if self.sampling != "polar":
@@ -94,13 +110,15 @@ class Rotation(AdditiveGroup, PlanarMap):
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         if self.sampling == "polar":
             return torch.stack([_turn(X, angle) for angle in elements])
-        return super()._act(elements, X)
+        moved = super()._act(elements, X)
+        return _turned_vectors(elements, moved) if self.vectors else moved
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         if self.sampling == "polar":
             # the transfer function is real at the highest frequency: the adjoint is the inverse
             return torch.stack([_turn(W, -angle) for angle in elements])
-        return super()._adjoint(elements, W)
+        moved = super()._adjoint(elements, W)
+        return _turned_vectors(-elements, moved) if self.vectors else moved
 
     def _inverse_map(self, element: np.ndarray) -> np.ndarray:
         return with_offset(turn(-float(element)))
@@ -109,6 +127,11 @@ class Rotation(AdditiveGroup, PlanarMap):
 def _looks_polar(shape: tuple[int, ...]) -> bool:
     """Whether ``Polar`` makes points of this shape by default; also true for some images, which are refused too."""
     return len(shape) == 2 and shape[0] != shape[1] >= 8 and shape[1].bit_count() == 1
+
+
+def _turned_vectors(elements: np.ndarray, X: Tensor) -> Tensor:
+    """Vectors, shape (r, n, height, width, 2), turned counter-clockwise as seen with row 0 at the top."""
+    return torch.einsum("rij,rnhwj->rnhwi", X.new_tensor(np.stack([turn(-float(angle)) for angle in elements])), X)
 
 
 def _turn(X: Tensor, angle: float) -> Tensor:

@@ -67,6 +67,17 @@ class TestCartesianRotationOfColourImages(GroupContract):
         return np.stack([smooth_images(rng, n, 20, 21, 3.0) for _ in range(3)], axis=-1)
 
 
+class TestRotationOfVectors(GroupContract):
+    shape = (20, 21, 2)
+    composes_exactly = False
+    wrong_shapes = [(20, 21), (20, 21, 3), (2,)]
+    component = Rotation
+    params = {"vectors": True}
+
+    def smooth_points(self, rng, n=4):
+        return np.stack([smooth_images(rng, n, 20, 21, 3.0) for _ in range(2)], axis=-1)
+
+
 class TestPolarRotationOddAngles(GroupContract):
     shape = (4, 15)
     wrong_shapes = [(15,), (4, 15, 3)]
@@ -114,6 +125,23 @@ def test_cartesian_quarter_turns_are_exact(rng, side):
     X = rng.random((3, side, side))
     for k in range(-2, 5):
         np.testing.assert_allclose(Rotation().act([k * np.pi / 2], X)[0], np.rot90(X, k, axes=(1, 2)), atol=1e-14)
+
+
+def test_a_quarter_turn_of_vectors_turns_components_too(rng):
+    columns, rows = rng.random((2, 3, 8, 8))  # components to larger columns, to larger rows
+    turned = Rotation(vectors=True).act([np.pi / 2], np.stack([columns, rows], axis=-1))[0]
+    grid = [np.rot90(component, axes=(1, 2)) for component in (rows, -columns)]
+    np.testing.assert_allclose(turned, np.stack(grid, axis=-1), atol=1e-14)
+
+
+def test_a_radial_field_is_invariant_only_if_its_vectors_turn():
+    rows, columns = np.mgrid[-7.5:8, -7.5:8]
+    field = (np.exp(-(rows**2 + columns**2) / 8)[..., None] * np.stack([columns, rows], axis=-1))[None]
+
+    def change(group):
+        return np.abs(group.act([0.8], field)[0] - field).max() / field.max()
+
+    assert change(Rotation(vectors=True)) < 0.1 < 0.5 < change(Rotation())
 
 
 def test_cached_operators_are_not_used_for_another_shape(rng):
