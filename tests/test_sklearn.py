@@ -10,7 +10,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit import Engine, Gaussian, Haar, Orbit, Polar, RotatedDigits, Rotation, Standardize, UnitNorm, VonMises
+from orbit import (
+    Engine,
+    Gaussian,
+    Haar,
+    InputError,
+    Orbit,
+    Polar,
+    RotatedDigits,
+    Rotation,
+    Standardize,
+    UnitNorm,
+    VonMises,
+)
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RawPoints
 from orbit.core.params import parameters
 from orbit.kernels import Decomposable
@@ -129,6 +141,20 @@ def test_deep_parameters_are_set_and_read():
     assert model.orbit.distribution.concentration == 3.0
     assert model.get_params()["orbit__group__sampling"] == "polar"
     assert model.get_params()["engine__workers"] == 1
+
+
+def test_parameters_of_a_part_that_is_not_given_say_which_part():
+    grid = {"nystrom__kernel__lengthscale": [1.0]}
+    with pytest.raises(InputError, match="kernel__lengthscale: Nystrom has kernel=None; give it a kernel"):
+        pipeline(Nystrom()).set_params(**dict.fromkeys(grid, 1.0))
+    assert Nystrom().set_params(kernel=Gaussian(), kernel__lengthscale=2.0).kernel.lengthscale == 2.0
+
+
+def test_targets_in_a_column_choose_the_lengthscale_as_others_do(rng):
+    X, y = rng.standard_normal((40, 3)), np.repeat(["low", "high"], 20)
+    X[:20] += 1
+    fitted = [Nystrom(random_state=0).fit(X, each) for each in (y, y[:, None])]
+    assert fitted[0].kernel_.lengthscale_ == fitted[1].kernel_.lengthscale_
 
 
 # ---- pandas ---------------------------------------------------------------------------------------------------------

@@ -250,18 +250,19 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         Each column of a table gets its own where that has clearly fewer errors. None for a lengthscale that is given,
         and the median for classes with most encoders.
         """
-        rule = self.kernel_.lengthscale_rule
-        if rule is None or (rule == "auto" and not self.encoder_.is_linear and are_classes(np.asarray(y))):
+        rule, y = self.kernel_.lengthscale_rule, np.asarray(y)
+        y = y[:, 0] if y.shape[1:] == (1,) else y  # a column is read as learners read it
+        if rule is None or (rule == "auto" and not self.encoder_.is_linear and are_classes(y)):
             return None
         engine = clone(self.engine_).set_params(path="auto", progress=False)
         if rule != "auto" and self._has_simple_gram(rule):
-            return self._choose_by_evidence(rule, engine, X, np.asarray(y), seed)
+            return self._choose_by_evidence(rule, engine, X, y, seed)
         sizes = (X[0].size,) if self.encoder_.is_identity else (self.encoder_.n_outputs_, X[0].size)
         orbit_size = len(self.orbit_.weights_)
         n = sample_size(len(X), orbit_size, *sizes)
         rows = np.sort(generator(seed).choice(len(X), n, replace=False))
         X, encode = self._encoded_points(X)
-        points, targets = X[rows], np.asarray(y)[rows]
+        points, targets = X[rows], y[rows]
         clusters = None if clusters is None else np.asarray(clusters)[rows]
         moved = engine.orbit_points(self.orbit_, points, encode), self.orbit_.weights_
         if isinstance(self.kernel_, FieldKernel):

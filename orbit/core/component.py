@@ -62,6 +62,20 @@ class Estimator(BaseEstimator):
         """The error of a parameter of this component whose value is not as expected."""
         return ParameterError(name, expected, getattr(self, name), self.section)
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of parts, by scikit-learn's nested names such as ``kernel__lengthscale``.
+
+        Raises
+        ------
+        InputError
+            For a parameter of a part that is None: the default part is made by ``fit``.
+        """
+        for name in params:
+            part, _, rest = name.partition("__")
+            if rest and part not in params and getattr(self, part, self) is None:
+                raise InputError(f"{name}: {type(self).__name__} has {part}=None; give it a {part}, which has {rest}")
+        return super().set_params(**params)
+
     def __sklearn_clone__(self) -> Self:
         made: Self = super().__sklearn_clone__()
         if made.section != self.section:  # that of a part

@@ -243,4 +243,5 @@ def _describe_one(option: Any) -> str:
         return "a mapping"
     if origin is list:
         return f"a list, each item {describe(typing.get_args(option)[0])}"
-    return _NOUNS.get(option, f"a {getattr(option, '__name__', option)}")
+    name = str(getattr(option, "__name__", option))
+    return _NOUNS.get(option, f"{'an' if name[0] in 'AEIOU' else 'a'} {name}")

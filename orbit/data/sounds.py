@@ -139,7 +139,7 @@ class Sounds(LabelledFiles):
             found, samples = _read_sound(files[i])
             if found != rate:
                 if form is None and self.rate is None:
-                    raise _unequal(files[i], found, rate)
+                    raise _unequal(files[i], found, rate, min(found, rate))
                 divisor = math.gcd(rate, found)
                 from scipy.signal import resample_poly
 
@@ -161,7 +161,7 @@ class Sounds(LabelledFiles):
         read = self._each(files, measure)
         others = [i for i in read if rates[i] != rates[read[0]]]
         if others and rate is None:
-            raise _unequal(files[others[0]], int(rates[others[0]]), int(rates[read[0]]))
+            raise _unequal(files[others[0]], int(rates[others[0]]), int(rates[read[0]]), int(rates[read].min()))
         longest = float(seconds.max())
         median, most = np.quantile(seconds[read], [0.5, 0.95])
         is_padded = self.form == "waveform" or self.trim is None
@@ -269,8 +269,8 @@ def _rate_and_length(file: Path, by_header: bool) -> tuple[int, int]:
     return rate, len(samples)
 
 
-def _unequal(file: Path, found: int, expected: int) -> InputError:
+def _unequal(file: Path, found: int, expected: int, lowest: int) -> InputError:
     return InputError(
         f"{file} has {found:,} samples a second, others have {expected:,}; set "
-        f"dataset.rate={min(found, expected)} to resample"
+        f"dataset.rate={lowest} to resample, the lowest of all"
     )
