@@ -2,7 +2,7 @@
 
 import importlib.util
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -54,7 +54,7 @@ class Series(OwnData):
     path : str or None
         A .ts, .arff or .tsv file as timeseriesclassification.com has them, or a CSV or Parquet file. Beside
         ``NAME_TRAIN.ts``, ``NAME_TEST.ts`` is the test part; a folder ``NAME`` stands for these two files. Or an .npz
-        or .mat file with series of one length, whose test part and array ``groups`` are those of
+        or .mat file with series in one array, whose test part and array ``groups`` are those of
         :class:`~orbit.data.arrays.Arrays`.
     bundled : str or None
         In place of ``path``, a data set that the package aeon ships, such as ``OSULeaf``.
@@ -86,7 +86,7 @@ class Series(OwnData):
         Samples of a point; None: those of the longest training series.
     x_key, y_key : str
         Names of the series, shape (n, length), (n, length, channels) or (n, channels, length), and of the classes or
-        numbers in an .npz or .mat file.
+        numbers in an .npz or .mat file. NaN at the end of a series is after its end.
     x_test_key, y_test_key : str or None
         The same of a test part in that file; None: ``X_test`` and ``y_test``, if it has them.
     channels_first : bool or None
@@ -210,22 +210,37 @@ class Series(OwnData):
         return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=fitted.clusters, reading=reading)
 
     def _load_arrays(self, random_state: RandomState) -> Dataset:
-        data = Arrays(**{name: getattr(self, name) for name in _OF_ARRAYS}).load(random_state)
+        data = _ArraysOfSeries(**{name: getattr(self, name) for name in _OF_ARRAYS}, ended=self._ended).load(
+            random_state
+        )
         shape = data.X_train.shape[1:]
         if len(shape) not in (1, 2):
             raise InputError(f"dataset.x_key: expected series of shape (length,) or (length, channels), found {shape}")
-        first = self.channels_first
-        if first is None:
-            first = len(shape) == 2 and shape[0] < shape[1]
+        first = self._has_channels_first(shape)
         X, X_test = (_upright(points, first) for points in (data.X_train, data.X_test))
         source = f"series in {data.source}" + (f", {shape[0]} channels of {shape[1]} samples" if first else "")
         reading: dict[str, Any] = {"columns": [], "channels_first": first}
         return replace(data, name=self.name, X_train=X, X_test=X_test, source=source, reading=reading)
 
+    def _has_channels_first(self, shape: tuple[int, ...]) -> bool:
+        given = self.channels_first
+        return len(shape) == 2 and shape[0] < shape[1] if given is None else given
+
+    def _ended(self, X: np.ndarray) -> np.ndarray:
+        """Series without missing values, which are the end of a shorter series, as in tables."""
+        if X.dtype.kind != "f" or X.ndim not in (2, 3) or not np.isnan(X).any():
+            return X
+        first = self._has_channels_first(X.shape[1:])
+        upright = _upright(X, first)
+        series = upright.reshape(*upright.shape[:2], -1)
+        with located(str(self.path)):
+            found = [*trimmed(series, [*map(str, range(len(X)))], self.missing == "interpolate")]
+        return _upright(self._points(found, upright.shape[1], str(self.path)).reshape(upright.shape), first)
+
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         if Path(path).suffix.lower() not in (*ARCHIVE, *_TABLES):
             points = super()._read_points(path, form)
-            return replace(points, X=_upright(points.X, form.get("channels_first", False)))
+            return replace(points, X=_upright(self._ended(points.X), form.get("channels_first", False)))
         file = existing_file(path, self.label())
         found = self._read(file, form["columns"] or None, with_targets=False)
         length, *channels = form["shape"]
@@ -276,6 +291,17 @@ class Series(OwnData):
                 stacklevel=2,
             )
         return of_length(series, length, self.unequal)
+
+
+@dataclass(eq=False, repr=False)
+class _ArraysOfSeries(Arrays):
+    """Arrays whose points are series, as ``ended`` returns them."""
+
+    _: KW_ONLY
+    ended: Callable[[np.ndarray], np.ndarray]
+
+    def _points(self, X: np.ndarray, where: str) -> np.ndarray:
+        return self.ended(super()._points(X, where))
 
 
 def _upright(X: np.ndarray, channels_first: bool) -> np.ndarray:

@@ -164,6 +164,24 @@ def test_series_in_arrays(tmp_path, suffix):
         Series(save("pictures", X=np.stack([TRAIN] * 2, -1), y=y.astype(object) if suffix == ".mat" else y)).load(0)
 
 
+def test_missing_values_in_arrays_are_after_the_end_of_shorter_series(tmp_path):
+    path, shorter = str(tmp_path / "a.npz"), TRAIN.astype(float)
+    shorter[::2, :, 7:] = np.nan
+    np.savez(path, X=shorter, y=kinds(12))
+    data = Series(path).load(0)
+    points = Series(path).read_points(path, data.form).X
+    expected = TRAIN.swapaxes(1, 2).copy()
+    expected[::2, 7:] = expected[::2, 6:7]
+    np.testing.assert_allclose(points, expected, rtol=1e-6)
+    assert np.isfinite(data.X_train).all()
+    assert np.isfinite(data.X_test).all()
+    shorter[3, 0, 2] = np.nan
+    np.savez(path, X=shorter, y=kinds(12))
+    with pytest.raises(InputError, match=r"a\.npz: series 3 lacks 1 of 18 values; set dataset.missing=interpolate"):
+        Series(path).load(0)
+    assert Series(path, missing="interpolate").load(0).X_train.shape == (9, 9, 2)
+
+
 def uneven(lengths=(6, 9, 12, 14)) -> pd.DataFrame:
     """Lines a = 3 t + i and b = t at random times from 0, two of them in two rows with a mean on the line; in rows."""
     rng, rows = np.random.default_rng(0), []
