@@ -39,6 +39,8 @@ class Listed:
     clusters : array, shape (n,), of what files belong together, or None
     units : dict of str to str
         The unit of each target that a table has with one.
+    unused : list of str
+        Columns of the table that are not read.
     """
 
     files: list[Path]
@@ -47,11 +49,12 @@ class Listed:
     parts: np.ndarray | None = None
     clusters: np.ndarray | None = None
     units: Mapping[str, str] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
 
     def take(self, rows: np.ndarray) -> Listed:
         """The files at the indices ``rows``."""
         parts, clusters = (None if values is None else values[rows] for values in (self.parts, self.clusters))
-        return Listed([self.files[i] for i in rows], self.y[rows], self.task, parts, clusters, self.units)
+        return Listed([self.files[i] for i in rows], self.y[rows], self.task, parts, clusters, self.units, self.unused)
 
 
 @dataclass(eq=False, repr=False)
@@ -179,6 +182,7 @@ class LabelledFiles(OwnData):
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
         units = ", ".join(f"{name} ({unit})" for name, unit in listed.units.items())
         notes = [f"units removed: {units}"] if units else []
+        notes += self._note_of_unused(listed.unused)
         folder = Path(self.path or self.manifest or "").expanduser()
         names = _names(listed.files, folder if self.path else folder.parent)
         more = {"folds": folds, "clusters": listed.clusters, "reading": reading, "notes": notes}
@@ -249,7 +253,14 @@ class LabelledFiles(OwnData):
         parts = None if self.split_column is None else given_parts(table[self.split_column], "split_column")
         clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
         task = "regression" if units and self.task == "auto" else self._task(y)
-        return Listed(files, y, task, parts, clusters, units)
+        used = {self.file_column, *targets, self.split_column, self.group_column}
+        return Listed(files, y, task, parts, clusters, units, [name for name in table if name not in used])
+
+    def _note_of_unused(self, columns: list[str]) -> list[str]:
+        """Columns of the table that may say the part of a file, or which files belong together, as of one patient."""
+        keys = {"split_column": "training and test part", "group_column": "files that belong together"}
+        how = [f"dataset.{key} names one of {what}" for key, what in keys.items() if getattr(self, key) is None]
+        return [f"columns not used: {shortened(', '.join(columns))}; {', '.join(how)}"] if columns and how else []
 
     def _table(self, file: Path, targets: list[str]) -> tuple[pd.DataFrame, dict[str, str]]:
         """The table that lists files, with their targets, parts and groups, or without ``targets`` the files alone.

@@ -226,8 +226,8 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
             )
         table = table.sort_values(columns.time, kind="stable")
     groups = table.groupby(columns.id, sort=False)
-    if columns.time is None and columns.values is None:
-        _warn_about_times(groups, names)
+    if columns.values is None:
+        _warn_about_channels(groups, names, columns.time is not None)
     if columns.time is not None and columns.step is None:
         _warn_about_steps(groups[columns.time])
     first = groups.head(1).sort_index()
@@ -243,15 +243,23 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
     return Recorded([values[key] for key in ids], [*map(str, ids)], *_about(first, columns, task), names)
 
 
-def _warn_about_times(groups: Any, names: list[str]) -> None:
-    """Warn of columns that grow from row to row in every series, as times do."""
+def _warn_about_channels(groups: Any, names: list[str], has_times: bool) -> None:
+    """Warn of columns that grow from row to row in every series, as times do, or keep one value, as a patient does."""
+    if groups.size().min() <= 2:
+        return
     grows = [
         name for name in names if all(values.is_monotonic_increasing and values.is_unique for _, values in groups[name])
     ]
-    if grows and groups.size().min() > 2:
+    if grows and not has_times:
         warnings.warn(
             f"column {grows[0]} grows from row to row in every series, and is taken for a channel; "
             "set dataset.time_column if it is the time",
+            stacklevel=2,
+        )
+    if keeps := [name for name in names if groups[name].nunique(dropna=False).max() == 1]:
+        warnings.warn(
+            f"column {keeps[0]} has one value in each series, and is taken for a channel; if it says which series "
+            f"belong together, set dataset.group_column={keeps[0]}, and dataset.exclude=[{keeps[0]}] leaves it out",
             stacklevel=2,
         )
 

@@ -337,7 +337,11 @@ class TestManifest:
         assert set(data.y_train) == {"5 mg", "10 mg"}
         several = self.load(table.assign(width=[f"{i}.5 mm" for i in range(8)]), tmp_path, target=["legs", "width"])
         assert np.sort(np.concatenate([several.y_train, several.y_test])[:, 1]).tolist() == [i + 0.5 for i in range(8)]
-        assert several.notes == ["units removed: width (mm)"]
+        unit, unused = several.notes
+        assert unit == "units removed: width (mm)"
+        assert unused.startswith("columns not used: label, ")
+        assert "dataset.group_column" in unused
+        assert self.load(table[["file", "label"]], tmp_path).notes == []
         assert several.reading["targets"] == ["legs", "width"]
 
     def test_leading_zeros_of_labels_are_kept(self, table, tmp_path):

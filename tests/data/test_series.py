@@ -164,6 +164,15 @@ def test_series_in_arrays(tmp_path, suffix):
         Series(save("pictures", X=np.stack([TRAIN] * 2, -1), y=y.astype(object) if suffix == ".mat" else y)).load(0)
 
 
+def test_a_column_of_one_value_in_each_series_is_warned_of(tmp_path):
+    table = long(TRAIN, kinds(12)).assign(person=lambda rows: rows["case"].str.removeprefix("c").astype(int) // 2)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    named = {"id_column": "case", "time_column": "time"}
+    with pytest.warns(UserWarning, match=r"column person has one value in each series, .* dataset.group_column=person"):
+        assert Series(str(tmp_path / "a.csv"), **named).load(0).X_train.shape == (9, 9, 3)
+    assert Series(str(tmp_path / "a.csv"), group_column="person", **named).load(0).X_train.shape[2] == 2
+
+
 def test_missing_values_in_arrays_are_after_the_end_of_shorter_series(tmp_path):
     path, shorter = str(tmp_path / "a.npz"), TRAIN.astype(float)
     shorter[::2, :, 7:] = np.nan
