@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from orbit.core.errors import DataFileError, shortened
 from orbit.data.files import read_arrays, read_each, readable
 from orbit.representations.molecules import SYMBOLS
+from orbit.representations.neighbours import CELL
 
 _SDF, _XYZ = (".sdf", ".sd", ".mol"), (".xyz", ".extxyz")
 #: Suffixes of the files that are read from a folder, in lower case.
@@ -42,17 +43,27 @@ FINGERPRINT, _ENTRIES = "fingerprints of fragments (Morgan, radius 2)", 2048
 class Molecule:
     """Nuclear charges, shape (atoms,), positions, shape (atoms, 3), in the unit of the file, and values by name.
 
-    Values are of the molecule or, in arrays, of each atom, such as ``forces``. It is ``periodic`` if atoms are closer
-    than 6 angstrom across the boundary of a cell.
+    Values are of the molecule or, in arrays, of each atom, such as ``forces``. ``cell`` has the vectors along which it
+    repeats, shape (0 to 3, 3); none where no atoms are closer than 6 angstrom across the boundary of the cell.
     """
 
     charges: np.ndarray
     positions: np.ndarray
     values: dict[str, Any]
-    periodic: bool = False
+    cell: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
 
     def __len__(self) -> int:
         return len(self.charges)
+
+    def rows(self, size: int, length: float) -> np.ndarray:
+        """Charges and positions of atoms, then :data:`CELL` and vectors of the cell, in angstrom, shape (size, 4).
+
+        ``length`` is the unit of the file in angstrom; further rows are 0.
+        """
+        found, n = np.zeros((size, 4)), len(self)
+        found[:n] = np.column_stack([self.charges, length * self.positions])
+        found[n : n + len(self.cell)] = np.column_stack([np.full(len(self.cell), CELL), length * self.cell])
+        return found
 
 
 def read_molecules(file: Path, form: str | None = None, skip: bool = False) -> list[Molecule]:
@@ -148,13 +159,15 @@ def _symbol(written: str) -> str:
 def _of_atoms(atoms: Any) -> Molecule:
     of_atoms = {name: values for name, values in atoms.arrays.items() if name not in ("numbers", "positions")}
     values = of_atoms | dict(getattr(atoms.calc, "results", {})) | atoms.info
-    return Molecule(atoms.numbers, atoms.positions, values, bool(atoms.pbc.any()) and _meets_itself(atoms))
+    molecule = Molecule(atoms.numbers, atoms.positions, values)
+    return replace(molecule, cell=atoms.cell[atoms.pbc]) if atoms.pbc.any() and _meets_itself(atoms) else molecule
 
 
 def _meets_itself(atoms: Any) -> bool:
     from ase.neighborlist import neighbor_list
 
-    return bool(neighbor_list("S", atoms, _FARTHEST).any())
+    is_short = (atoms.cell.lengths()[atoms.pbc] < _FARTHEST).any()
+    return bool(is_short or neighbor_list("S", atoms, _FARTHEST).any())
 
 
 def _of_database(file: Path) -> Iterator[Molecule]:
@@ -276,8 +289,12 @@ def frames_text(X: np.ndarray, energies: np.ndarray, forces: np.ndarray) -> str:
     """
     lines = []
     for atoms, energy, pulls in zip(X, energies, forces, strict=True):
-        is_atom = atoms[:, 0] > 0
-        lines += [str(is_atom.sum()), f'Properties=species:S:1:pos:R:3:forces:R:3 energy={float(energy)} pbc="F F F"']
+        is_atom, cell = atoms[:, 0] > 0, atoms[atoms[:, 0] == CELL, 1:]
+        vectors = " ".join(f"{number:.8f}" for number in np.pad(cell, ((0, 3 - len(cell)), (0, 0))).ravel())
+        lattice = f'Lattice="{vectors}" ' if len(cell) else ""
+        pbc = " ".join("T" if k < len(cell) else "F" for k in range(3))
+        properties = f'Properties=species:S:1:pos:R:3:forces:R:3 energy={float(energy)} pbc="{pbc}"'
+        lines += [str(is_atom.sum()), lattice + properties]
         for (charge, *position), pull in zip(atoms[is_atom], pulls[is_atom], strict=True):
             lines.append(" ".join([SYMBOLS[int(charge) - 1], *(f"{number:.8f}" for number in (*position, *pull))]))
     return "\n".join([*lines, ""])

@@ -32,6 +32,16 @@ class ReadMolecules:
     def size(self) -> int:
         return max(map(len, self.molecules))
 
+    @property
+    def rows(self) -> int:
+        """Rows of atoms and of vectors of cells."""
+        return max(len(one) + len(one.cell) for one in self.molecules)
+
+    @property
+    def cells(self) -> bool:
+        """Whether some are crystals."""
+        return any(len(one.cell) for one in self.molecules)
+
     def values(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         """Values of each molecule, of the table or of the files."""
         table = self.table if self.table is not None else {}

@@ -37,10 +37,8 @@ if TYPE_CHECKING:  # pandas is imported when a table is read
     import pandas as pd
 
 _CHECKED = 1000  # molecules whose lengths are checked
-_PERIODIC = (
-    "{count} of {of} have a periodic cell across which atoms are closer than 6 angstrom, and neighbours in other cells "
-    "are not seen; set pbc to F for molecules"
-)
+# What ASE calls the energies of a whole cell.
+_TOTALS = "energy", "free_energy"
 
 
 def coulomb_matrices(charges: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -81,7 +79,8 @@ class Frames:
     Attributes
     ----------
     X : float64 array, shape (n, atoms, 4)
-        Charge and position in angstrom of each atom; charges of 0 where a molecule has no more atoms.
+        Charge and position in angstrom of each atom, in crystals then -1 and a vector of the cell in each row; charges
+        of 0 in further rows.
     energies : float64 array, shape (n,), or None
         In the unit of the file.
     forces : float64 array, shape (n, atoms, 3), or None
@@ -111,7 +110,8 @@ class Molecules(OwnData):
     its table 2 (``U0``, ``gap`` ...), in hartree. All others are read by ASE.
 
     Points are Coulomb matrices in atomic units, shape (atoms, atoms), with zeros after the atoms of smaller molecules,
-    or fingerprints, shape (2048,).
+    or fingerprints, shape (2048,). Where atoms see images in other cells within 6 angstrom, they are crystals, shape
+    (rows, 4): charge and position of each atom in angstrom, then -1 and a vector of the cell in each row.
 
     Parameters
     ----------
@@ -137,6 +137,9 @@ class Molecules(OwnData):
     form : {"positions", "fingerprint"}
         ``fingerprint``: log(1 + count) of the fragments of a molecule, those of at most two bonds about each atom
         (Morgan), folded into 2,048 entries. It needs SMILES and no positions.
+    divide : str, list of str or None
+        Targets that are divided by the number of atoms; None are ``energy`` and ``free_energy`` of crystals, which ASE
+        reads as those of the whole cell, whose size is a choice. [] divides none.
     split_column : str or None
         Column of the CSV file, or value of the molecules, with the part of each: train, test or val.
     group_column : str or None
@@ -170,6 +173,7 @@ class Molecules(OwnData):
     _: KW_ONLY
     per_atom: bool = False
     form: Literal["positions", "fingerprint"] = "positions"
+    divide: str | list[str] | None = None
     split_column: str | None = None
     group_column: str | None = None
     on_error: Literal["refuse", "skip"] = "refuse"
@@ -202,8 +206,6 @@ class Molecules(OwnData):
         read = self._read(path, [] if self.per_atom else targets)
         if self.form == "positions":
             self._check_unit(read.molecules)
-        if periodic := sum(one.periodic for one in read.molecules):
-            warnings.warn(f"{path.name}: {_PERIODIC.format(count=periodic, of=len(read.molecules))}", stacklevel=2)
         parts, clusters = self._parts(read, path)
         if self.per_atom:
             return self._of_single_atoms(read, targets, path, parts, clusters, random_state)
@@ -215,10 +217,11 @@ class Molecules(OwnData):
             values = read.values(targets)
             columns = [values[name] for name in targets]
             y = np.column_stack(columns) if len(columns) > 1 else columns[0]
-        task, X = self._task(y), self._points(read)
+        y, names = self._per_atom_of(y, targets, read)
+        task, X = self._task(y), self._points(read, read.cells)
         train, test, folds = self._divide(y, task, random_state, path.name, clusters, parts)
-        source = f"{len(X):,} molecules in {path.name}{read.how}"
-        more = {"clusters": clusters, "folds": folds, "reading": {"targets": targets}}
+        source = f"{len(X):,} {'crystals' if read.cells else 'molecules'} in {path.name}{read.how}"
+        more = {"clusters": clusters, "folds": folds, "reading": {"targets": names, "cells": read.cells}}
         return Dataset.of_parts(self.name, task, X, y, train, test, source, **more)
 
     def _of_single_atoms(
@@ -241,7 +244,7 @@ class Molecules(OwnData):
         notes = [] if known.all() else [atoms.unknown(known, targets)]
         y, atoms = y[known], atoms.take(known)
         y = y if len(targets) > 1 else y[:, 0]
-        task, X = self._task(y), self._points_of(read, atoms, read.size)
+        task, X = self._task(y), self._points_of(read, atoms, read.rows)
         clusters = atoms.molecule if clusters is None else clusters[atoms.molecule]
         parts = None if parts is None else parts[atoms.molecule]
         train, test, folds = self._divide(y, task, random_state, path.name, clusters, parts)
@@ -272,7 +275,7 @@ class Molecules(OwnData):
         Raises
         ------
         InputError
-            For files that cannot be read, that lack a value, or whose molecules are periodic.
+            For files that cannot be read, or that lack a value.
         """
         self.check()
         self.check_files()
@@ -284,12 +287,10 @@ class Molecules(OwnData):
                 f"dataset.path: {path.name} has SMILES, expected files of frames with positions and forces"
             )
         self._check_unit(read.molecules)
-        if periodic := sum(one.periodic for one in read.molecules):
-            raise InputError(f"dataset.path: {path.name}: {_PERIODIC.format(count=periodic, of=len(read.molecules))}")
-        size, n = read.size, len(read.molecules)
+        size, n = read.rows, len(read.molecules)
         check_fits("dataset.path", f"{n:,} frames of {size:,} atoms", 56 * n * size)
         length, unit_of_forces = ANGSTROM[self.unit], ANGSTROM[per or self.unit]
-        X = np.stack([padded(np.column_stack([one.charges, length * one.positions]), size) for one in read.molecules])
+        X = np.stack([one.rows(size, length) for one in read.molecules])
         everything = np.arange(n)
         if forces is None:
             return Frames(X, None, None, everything[:0], everything, length, unit_of_forces)
@@ -345,7 +346,10 @@ class Molecules(OwnData):
             return super()._read_points(path, form)
         read = self._read(place, [])
         if not self.per_atom:
-            return Points(self._points(read, form["shape"][0]), read.names)
+            cells = form.get("cells", False)
+            if read.cells and not cells:
+                raise InputError(f"{path}: expected molecules, as the model was fitted to, found crystals")
+            return Points(self._points(read, cells, form["shape"][0]), read.names)
         atoms = Atoms.of(read)
         known = np.isin(atoms.charges, form["elements"])
         if not known.all():
@@ -357,7 +361,7 @@ class Molecules(OwnData):
             )
         atoms = atoms.take(known)
         names = atoms.names(read)
-        size = max(form["shape"][0], read.size)
+        size = max(form["shape"][0], read.rows)
         return Points(self._points_of(read, atoms, size), names.pop("molecule").tolist(), names)
 
     def _points_of(self, read: ReadMolecules, atoms: Atoms, size: int) -> np.ndarray:
@@ -367,8 +371,8 @@ class Molecules(OwnData):
         X, length = np.zeros((n, size, 4)), ANGSTROM[self.unit]
         for row, i, a in zip(X, atoms.molecule, atoms.atom, strict=True):
             one = read.molecules[i]
-            order = np.concatenate([[a], np.delete(np.arange(len(one)), a)])
-            row[: len(one)] = np.column_stack([one.charges, length * one.positions])[order]
+            order = np.concatenate([[a], np.delete(np.arange(size), a)])
+            row[:] = one.rows(size, length)[order]
         return X
 
     def _files(self, path: Path) -> list[Path]:
@@ -441,8 +445,12 @@ class Molecules(OwnData):
         return [found[i] for i in kept], kept
 
     def _check_unit(self, molecules: list[Molecule]) -> None:
-        """Raise ``InputError`` if most of the molecules have lengths as in the other unit."""
-        some = molecules[:_CHECKED]
+        """Raise ``InputError`` if most of the molecules have lengths as in the other unit; not of crystals.
+
+        Hydrogens in metals have no bonds, or some across the boundary of the cell.
+        """
+        if not (some := [one for one in molecules[:_CHECKED] if not len(one.cell)]):
+            return
         size = max(map(len, some))
         charges, lengths = np.zeros((len(some), size), int), np.full((len(some), size, size), np.inf)
         for i, one in enumerate(some):
@@ -452,9 +460,29 @@ class Molecules(OwnData):
             lengths[i, range(n), range(n)] = np.inf
         check_unit(charges, lengths, self.unit, "dataset.unit")
 
-    def _points(self, read: ReadMolecules, size: int = 0) -> np.ndarray:
-        """Fingerprints, or Coulomb matrices of at least ``size`` atoms."""
-        return self._matrices(read.molecules, max(size, read.size)) if read.fingerprints is None else read.fingerprints
+    def _points(self, read: ReadMolecules, cells: bool, size: int = 0) -> np.ndarray:
+        """Fingerprints, atoms with cells, or Coulomb matrices; the last two of at least ``size`` rows."""
+        if read.fingerprints is not None:
+            return read.fingerprints
+        if not cells:
+            return self._matrices(read.molecules, max(size, read.size))
+        size, length = max(size, read.rows), ANGSTROM[self.unit]
+        check_fits(
+            "dataset.path", f"{len(read.molecules):,} crystals of {size:,} rows", 32 * len(read.molecules) * size
+        )
+        return np.stack([one.rows(size, length) for one in read.molecules])
+
+    def _per_atom_of(self, y: np.ndarray, targets: list[str], read: ReadMolecules) -> tuple[np.ndarray, list[str]]:
+        """Targets, those divided by the numbers of atoms that ``divide`` says, and their names."""
+        totals = names_of(self.divide) if self.divide is not None else [*_TOTALS] if read.cells else []
+        names = [f"{name} per atom" if name in totals else name for name in targets]
+        if names == targets:
+            return y, targets
+        if y.dtype.kind not in "iuf":
+            raise InputError(f"dataset.divide: expected names of numbers, found {targets} of type {y.dtype}")
+        sizes = np.array([*map(len, read.molecules)])
+        divisors = np.stack([sizes if name in totals else np.ones_like(sizes) for name in targets], -1)
+        return y / divisors.reshape(y.shape), names
 
     def _matrices(self, molecules: list[Molecule], size: int) -> np.ndarray:
         """Coulomb matrices in atomic units, float64, which energies need, shape (n, size, size)."""

@@ -49,11 +49,11 @@ class BondedMolecule:
         """That of all frames, of charges (n, atoms) and positions (n, atoms, 3); None if it is not one in one order.
 
         There may be places without an atom at the end, with charges of 0. None also where more than 48 permutations
-        keep it, or it has elements beyond curium.
+        keep it, it has elements beyond curium, or it is a crystal.
         """
         z = np.trim_zeros(charges[0], "b")
         same = (charges[:, : len(z)] == z).all() and not charges[:, len(z) :].any()
-        if not same or len(z) < 2 or not z.all() or z.max() >= len(_RADII):
+        if not same or len(z) < 2 or not (z > 0).all() or z.max() >= len(_RADII):
             return None
         graph = _graph(z, np.median(_distances(positions[:, : len(z)]), axis=0))
         found = [*islice(_matches(graph, graph), _MOST + 1)]

@@ -19,6 +19,7 @@ from orbit.core.progress import Progress
 from orbit.core.random import RandomState, generator
 from orbit.learners.distances import BondedMolecule, Distances
 from orbit.representations.environments import Environments
+from orbit.representations.neighbours import CELL
 
 # Numbers of an array that is held at once, frames to which the environments are fitted, and environments of an element
 # by which the median distance is estimated.
@@ -128,7 +129,8 @@ class ForceField(Estimator):
         Parameters
         ----------
         X : array, shape (n, atoms, 4)
-            Charge and position in angstrom of each atom; charges of 0 where a molecule has no more atoms.
+            Charge and position in angstrom of each atom, in crystals then -1 and a vector of the cell in each row;
+            charges of 0 in further rows.
         energies : array, shape (n,)
         forces : array, shape (n, atoms, 3), or None
             In the unit of energies per angstrom; None fits energies alone.
@@ -328,7 +330,7 @@ class ForceField(Estimator):
         InputError
             If there are elements that no training molecule has.
         """
-        if len(new := np.setdiff1d(charges, [0, *self.elements_])):
+        if len(new := np.setdiff1d(charges, [CELL, 0, *self.elements_])):
             raise InputError(f"X: expected elements with the charges {self.elements_.tolist()}, found {new.tolist()}")
         return np.stack([(charges == z).sum(1) for z in self.elements_], 1).astype(np.float64)
 

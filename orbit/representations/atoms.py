@@ -10,11 +10,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from orbit.core.errors import InputError
 from orbit.registry import register
 from orbit.representations.base import Representation
 from orbit.representations.environments import Environments
 from orbit.representations.molecules import SYMBOLS
+from orbit.representations.neighbours import CELL, charges_of_rows
 
 # Numbers of an array that is held at once.
 _NUMBERS = 2**24
@@ -25,8 +25,9 @@ class AtomEnvironment(Representation):
     """The environment of one atom: smooth distributions of its distances and angles, apart for each element.
 
     A point is a molecule whose first atom is meant, with the charge and the position in angstrom of each atom, as
-    ``dataset=molecules`` with ``per_atom`` has them. For each element of first atoms there is a block of columns: 1,
-    and the vector of :class:`~orbit.representations.environments.Environments`, scaled to a mean square of 1 in
+    ``dataset=molecules`` with ``per_atom`` has them, in crystals followed by -1 and a vector of the cell in each row;
+    then neighbours are all images. For each element of first atoms there is a block of columns: 1, and the vector of
+    :class:`~orbit.representations.environments.Environments`, scaled to a mean square of 1 in
     training. An atom has zeros in the blocks of other elements, so that it learns little from these.
 
     It changes neither when the molecule is moved, turned or reflected nor with the order of the other atoms.
@@ -59,6 +60,7 @@ class AtomEnvironment(Representation):
 
     precision = "float64"
     takes_vectors = False
+    takes_cells = True
 
     def transform(self, X):
         """The vectors, shape (n, columns). ``X``: array, shape ``(n, atoms, 4)``, of any number of atoms."""
@@ -67,7 +69,7 @@ class AtomEnvironment(Representation):
 
     def _fit(self, X: np.ndarray) -> None:
         charges = self._charges(X)
-        self.neighbours_ = np.setdiff1d(charges, 0)
+        self.neighbours_ = np.setdiff1d(charges, [CELL, 0])
         self.elements_ = np.setdiff1d(charges[:, 0], 0) if charges[:, 0].any() else np.array([1])  # keeps one column
         order = np.random.default_rng(0).permutation(len(X))
         self._environments = Environments().fit(self._blocks(X[order]), first_only=True)
@@ -77,7 +79,7 @@ class AtomEnvironment(Representation):
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         charges = self._charges(X)
-        new = np.setdiff1d(charges, [0, *self.neighbours_])
+        new = np.setdiff1d(charges, [CELL, 0, *self.neighbours_])
         others = np.setdiff1d(charges[:, 0], [0, *self.elements_])
         unknown = np.isin(charges, new).any(1) | np.isin(charges[:, 0], others)
         if count := unknown.sum():
@@ -100,14 +102,7 @@ class AtomEnvironment(Representation):
         """Charges, shape (n, atoms)."""
         if X.ndim != 3 or X.shape[2] != 4:
             raise self._refuse(X, "charges and positions of the atoms of a molecule, shape (atoms, 4)")
-        charges = np.rint(X[:, :, 0]).astype(np.int64)
-        possible = (charges == X[:, :, 0]) & (charges >= 0) & (charges <= len(SYMBOLS))
-        if not possible.all():
-            raise InputError(
-                f"{self.label()}: expected nuclear charges up to {len(SYMBOLS)} in the first column, 0 after the last "
-                "atom"
-            )
-        return charges
+        return charges_of_rows(X, self.label())
 
     def _blocks(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Tensor]]:
         """Charges and positions of points that are processed at once."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from orbit.core.component import Component, validated_points
 from orbit.core.errors import InputError
 from orbit.core.linalg import row_norms
+from orbit.representations.neighbours import has_cells
 
 Norm = Literal["none", "mean", "each"]
 
@@ -29,6 +30,8 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         the sampling of images.
     takes_vectors : bool
         Whether points may be vectors; otherwise they need at least two axes.
+    takes_cells : bool
+        Whether points may be atoms in the cells of crystals, ``orbit.representations.neighbours.CELL``.
     precision : {"float32", "float64"}
         That of features on the command line, unless ``engine.dtype`` is given.
     shape_in_, shape_out_ : tuple of int
@@ -37,12 +40,18 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
 
     group_params: ClassVar[dict[str, Any]] = {"sampling": "cartesian"}
     takes_vectors: ClassVar[bool] = True
+    takes_cells: ClassVar[bool] = False
     precision: ClassVar[Literal["float32", "float64"]] = "float32"
 
     def fit(self, X, y=None):
         """Learn scales and shapes. ``X``: array, shape ``(n, *shape_in_)``."""
         self.check()
         X = validated_points(self, X, reset=True)
+        if not self.takes_cells and has_cells(X):
+            raise InputError(
+                f"{self.label()} has no neighbours in other cells, which crystals need: expected "
+                "representation=many_body, or atom_environment with dataset.per_atom"
+            )
         self.shape_in_ = X.shape[1:]
         self._fit(X)
         self.shape_out_ = self._transform(X[:1]).shape[1:]

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from orbit.core.linalg import pivoted_root
+from orbit.representations.neighbours import CELL, Neighbours
 
 # Angstrom, but cosines. Wider than those of ``many_body``, because the kernel of whole environments refines them; that
 # had the smaller error of forces on 100 frames of ethanol.
@@ -30,14 +31,20 @@ Kind = tuple[int, ...]
 
 @dataclass(frozen=True)
 class _Terms:
-    """Pairs or triples of atoms of one kind: the molecule of each, shape (m,), and its atoms, shape (m, 2 or 3)."""
+    """Pairs or triples of atoms of one kind: the molecule of each, shape (m,), and its atoms, shape (m, 2 or 3).
+
+    ``offsets``, shape (m, 2 or 3, 3), lead from positions to the images that are meant.
+    """
 
     molecule: Tensor
     atoms: Tensor
+    offsets: Tensor | None
 
     def vectors(self, positions: Tensor) -> list[Tensor]:
         """Differences of positions, shape (m, 3), for each of the edges."""
         ends = positions[self.molecule[:, None], self.atoms]
+        if self.offsets is not None:
+            ends = ends + self.offsets
         return [ends[:, a] - ends[:, b] for a, b in _EDGES[self.atoms.shape[1]]]
 
 
@@ -69,7 +76,8 @@ class Environments:
     def fit(self, molecules: Iterable[tuple[np.ndarray, Tensor]], first_only: bool = False) -> Environments:
         """Choose landmarks among the terms of all atoms, or those of the first atom of each molecule.
 
-        ``molecules`` are blocks of charges, shape (n, atoms), 0 without an atom, and positions, shape (n, atoms, 3).
+        ``molecules`` are blocks of charges, shape (n, atoms), 0 without an atom, and positions, shape (n, atoms, 3). A
+        charge of -1 stands beside a vector of the cell; then neighbours are all images within the cutoffs.
         """
         found: dict[Kind, Tensor] = {}
         for charges, positions in molecules:
@@ -192,25 +200,36 @@ def _lengths(vectors: list[Tensor]) -> Tensor:
 
 def _terms(charges: np.ndarray, positions: Tensor, first_only: bool = False) -> Iterator[tuple[Kind, _Terms]]:
     """The pairs and triples of atoms within the cutoffs, by their elements; or only those of the first atom."""
-    distances = torch.cdist(positions, positions, compute_mode="donot_use_mm_for_euclid_dist").numpy()
-    is_atom = charges > 0
-    apart = is_atom[:, :, None] & is_atom[:, None] & ~np.eye(charges.shape[1], dtype=bool)
-    i, j = np.triu_indices(charges.shape[1], 1)
-    with_first = slice(charges.shape[1] - 1) if first_only else slice(None)
-    molecule, pair = np.nonzero((apart & (distances < _CUTOFF))[:, i[with_first], j[with_first]])
-    yield from _by_kind(charges, molecule, np.stack([i[pair], j[pair]], 1))
-    near = (apart & (distances < _ANGLE_CUTOFF))[:, : 1 if first_only else None]
-    molecule, centre, pair = np.nonzero(near[:, :, i] & near[:, :, j])
-    yield from _by_kind(charges, molecule, np.stack([centre, i[pair], j[pair]], 1))
+    if (charges == CELL).any():
+        found = Neighbours.in_cells(charges, positions.numpy(), _CUTOFF)
+        found = found[found.centre == 0] if first_only else found
+    else:
+        distances = torch.cdist(positions, positions, compute_mode="donot_use_mm_for_euclid_dist").numpy()
+        apart = (charges > 0)[:, :, None] & (charges > 0)[:, None] & ~np.eye(charges.shape[1], dtype=bool)
+        rows = slice(1 if first_only else None)
+        found = Neighbours.of_distances(np.where(apart, distances, np.inf)[:, rows], _CUTOFF)
+    yield from _by_kind(charges, found if first_only else found.once())
+    near = found[found.r < _ANGLE_CUTOFF]
+    yield from _by_kind(charges, *map(near.__getitem__, near.couples()))
 
 
-def _by_kind(charges: np.ndarray, molecule: np.ndarray, atoms: np.ndarray) -> Iterator[tuple[Kind, _Terms]]:
-    """Terms by the charges of their atoms; the last two atoms of each in ascending order of their charges."""
-    if not len(atoms):
+def _by_kind(charges: np.ndarray, *of_centre: Neighbours) -> Iterator[tuple[Kind, _Terms]]:
+    """Terms of centres and one or two neighbours, by charges; those of the last two atoms are in ascending order."""
+    first = of_centre[0]
+    if not len(first.r):
         return
-    swapped = charges[molecule, atoms[:, -2]] > charges[molecule, atoms[:, -1]]
+    atoms = np.stack([first.centre, *(each.other for each in of_centre)], 1)
+    swapped = charges[first.molecule, atoms[:, -2]] > charges[first.molecule, atoms[:, -1]]
     atoms[swapped, -2:] = atoms[swapped, :-3:-1]
-    kinds, which = np.unique(charges[molecule[:, None], atoms], axis=0, return_inverse=True)
+    offsets = None
+    if first.offsets is not None:
+        offsets = np.stack([0 * first.offsets, *(np.asarray(each.offsets) for each in of_centre)], 1)
+        offsets[swapped, -2:] = offsets[swapped, :-3:-1]
+    kinds, which = np.unique(charges[first.molecule[:, None], atoms], axis=0, return_inverse=True)
     for k, kind in enumerate(kinds):
         rows = np.flatnonzero(which == k)
-        yield tuple(kind.tolist()), _Terms(torch.from_numpy(molecule[rows]), torch.from_numpy(atoms[rows]))
+        of_kind = None if offsets is None else torch.from_numpy(offsets[rows])
+        yield (
+            tuple(kind.tolist()),
+            _Terms(torch.from_numpy(first.molecule[rows]), torch.from_numpy(atoms[rows]), of_kind),
+        )

@@ -352,18 +352,6 @@ def test_what_is_no_value_of_atoms_is_one_line(tmp_path, settings, message):
         Molecules(str(tmp_path / "a.csv"), target="shift", per_atom=True).load(0)
 
 
-def test_a_cell_matters_where_atoms_see_their_images(tmp_path):
-    written = molecules(8)
-    for atoms, length in zip(written, [5.5, 30.0] * 4, strict=True):
-        atoms.set_cell([length] * 3)
-        atoms.pbc = True
-    ase.io.write(tmp_path / "a.extxyz", written)
-    with pytest.warns(UserWarning, match="a.extxyz: 4 of 8 have a periodic cell across which atoms are closer"):
-        Molecules(str(tmp_path / "a.extxyz"), target="heat", task="regression").load(0)
-    with pytest.raises(InputError, match="^dataset.path: a.extxyz: 4 of 8 have a periodic cell"):
-        Molecules(str(tmp_path / "a.extxyz"), target="heat").load_frames(0, None)
-
-
 def frames_of_md17(path, names: dict[str, str], **more: np.ndarray) -> dict[str, np.ndarray]:
     """Arrays of six frames of water, and the file that has them by other names."""
     rng = np.random.default_rng(0)

@@ -21,7 +21,7 @@ def drawn(name: str) -> tuple[np.ndarray, list[np.ndarray]]:
     """Centres of the circles, shape (atoms, 2), and the ends of the bonds, shape (bonds, 2, 2)."""
     ax = Figure().subplots()
     draw_molecule(ax, matrix_of(name, 15), matrix_of(name, 15))
-    lines, circles = ax.collections
+    _, lines, circles = ax.collections
     return np.array([path.get_extents().get_points().mean(0) for path in circles.get_paths()]), lines.get_segments()
 
 
@@ -47,11 +47,11 @@ def test_errors_of_molecules_have_a_panel_for_each_and_name_elements():
     figure = plots.error_examples(X, y, y + [0.1, 0.3, 0.2], "regression", molecules=True)
     (ax,) = figure.axes
     assert not ax.images
-    assert [len(panel.collections[1].get_paths()) for panel in ax.child_axes] == [3, 5, 12]  # the worst first
+    assert [len(panel.collections[2].get_paths()) for panel in ax.child_axes] == [3, 5, 12]  # the worst first
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["H", "C", "O", "Cl"]
 
 
 def test_a_matrix_without_atoms_is_an_empty_panel():
     ax = Figure().subplots()
     draw_molecule(ax, np.zeros((3, 3)), np.zeros((3, 3)))
-    assert not ax.collections[1].get_paths()
+    assert not ax.collections[2].get_paths()
