@@ -72,7 +72,7 @@ class Forces(Runner):
         counts = f"{len(frames.train)} training and {len(frames.test)} test"
         if self.model is not None:
             counts = f"{len(frames.test)}"
-        job.row("data", f"{counts} frames, {frames.X.shape[1]} atoms")
+        job.row("data", f"{counts} frames, {(frames.X[:, :, 0] > 0).sum(1).max()} atoms")
         model = self._fitted(job, frames)
         if model.distances_ is not None:
             job.row("distances", f"of one molecule, over {len(model.distances_.molecule.permutations)} permutations")
