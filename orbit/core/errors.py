@@ -3,6 +3,9 @@
 import contextlib
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
 
 # The most characters of a value in a message; the characters of its beginning and of its end if it has more.
 _LONG_TEXT, _SHOWN = 200, 40
@@ -67,6 +70,13 @@ def of_part(section: str, name: str) -> Iterator[None]:
         raise ParameterError(f"{name}.{error.name}", error.expected, error.found, section) from None
     except InputError as error:
         raise type(error)(f"{_key(section, name)}: {error}") from None
+
+
+def check_each(section: str, name: str, parts: Iterable[T], check: Callable[[T], None]) -> None:
+    """Check all parts that a parameter of a component lists; errors are of ``name[i]``, as those of :func:`of_part`."""
+    for i, part in enumerate(parts):
+        with of_part(section, f"{name}[{i}]"):
+            check(part)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from orbit.core.errors import InputError, of_part, of_section, suggestion
+from orbit.core.errors import InputError, check_each, of_part, of_section, suggestion
 from orbit.core.grid import grid_axes
 from orbit.core.linalg import eigh, standardization
 from orbit.core.params import Parameter, PositiveInt, Range, checked_values
@@ -201,9 +201,7 @@ class Patches(Encoder):
         super().check()
         if self.layers is not None and not self.layers:
             raise self.wrong("layers", "at least one layer, or None for a single one")
-        for i, layer in enumerate(self.layers or ()):
-            with of_part(self.section, f"layers[{i}]"):
-                layer.check()
+        check_each(self.section, "layers", self.layers or (), lambda layer: layer.check())
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         sides = self._sides(shape)

@@ -7,7 +7,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from orbit.core.errors import of_part
+from orbit.core.errors import check_each
 from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState, spawn
 from orbit.encoders.base import Encoder
@@ -68,14 +68,10 @@ class UnionEncoder(Encoder):
             raise self.wrong("parts", "at least one section {name: ...}")
         if self.weights is not None and len(self.weights) != len(self.parts):
             raise self.wrong("weights", f"one number for each of the {len(self.parts)} parts")
-        for i, part in enumerate(self.built()):
-            with of_part(self.section, f"parts[{i}]"):
-                part.check()
+        check_each(self.section, "parts", self.built(), lambda part: part.check())
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        for i, part in enumerate(self.built()):
-            with of_part(self.section, f"parts[{i}]"):
-                part.check_shape(shape)
+        check_each(self.section, "parts", self.built(), lambda part: part.check_shape(shape))
 
     def is_global(self, shape: tuple[int, ...]) -> bool:
         return all(part.is_global(shape) for part in self.built())

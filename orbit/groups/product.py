@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.errors import of_part
+from orbit.core.errors import check_each
 from orbit.groups.base import Group
 from orbit.groups.domains import ProductDomain
 from orbit.registry import build_sections, register
@@ -64,9 +64,7 @@ class ProductGroup(Group):
         super().check()
         if not self.factors:
             raise self.wrong("factors", "at least one section {name: ...}")
-        for i, part in enumerate(self.parts()):
-            with of_part(self.section, f"factors[{i}]"):
-                part.check()
+        check_each(self.section, "factors", self.parts(), lambda part: part.check())
 
     @property
     def domain(self) -> ProductDomain:
@@ -109,9 +107,7 @@ class ProductGroup(Group):
         return self.domain.join([part.inverse(a) for part, a in pairs])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        for i, part in enumerate(self.parts()):
-            with of_part(self.section, f"factors[{i}]"):
-                part.check_shape(shape)
+        check_each(self.section, "factors", self.parts(), lambda part: part.check_shape(shape))
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return all(part.is_unitary(shape) for part in self.parts())
