@@ -131,7 +131,9 @@ def _looks_polar(shape: tuple[int, ...]) -> bool:
 
 def _turned_vectors(elements: np.ndarray, X: Tensor) -> Tensor:
     """Vectors, shape (r, n, height, width, 2), turned counter-clockwise as seen with row 0 at the top."""
-    return torch.einsum("rij,rnhwj->rnhwi", X.new_tensor(np.stack([turn(-float(angle)) for angle in elements])), X)
+    matrices = X.new_tensor(np.stack([turn(-float(angle)) for angle in elements]))[:, None, None, None]
+    # no BLAS: the result must not depend on the number of points in a tile
+    return matrices[..., 0] * X[..., :1] + matrices[..., 1] * X[..., 1:]
 
 
 def _turn(X: Tensor, angle: float) -> Tensor:

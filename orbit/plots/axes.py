@@ -125,6 +125,9 @@ def short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
+# Arrows along a side of an image of vectors, at most.
+_ARROWS = 8
+
 # Channels of a signal that are drawn on one line, and the distance of the lines of more, in standard deviations.
 _MOST_TOGETHER, _ROW = 4, 4.0
 
@@ -247,6 +250,17 @@ def draw_signal(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
     margin = 0.1 * (high - low) + 1e-9
     ax.plot(x, lw=0.7)
     ax.set_ylim(low - margin, high + margin)
+
+
+def draw_vectors(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
+    """An image of vectors, shape (height, width, 2), as arrows: to the right, and down to larger rows, if positive."""
+    height, width = x.shape[:2]
+    step = -(-max(height, width) // _ARROWS)
+    rows, columns = np.mgrid[step // 2 : height : step, step // 2 : width : step]
+    longest = float(np.linalg.norm(reference, axis=2).max()) or 1.0
+    lengths = {"angles": "xy", "scale_units": "xy", "scale": longest / (1.5 * step), "width": 0.012}
+    ax.quiver(columns, rows, x[rows, columns, 0], x[rows, columns, 1], **lengths)
+    ax.set(xlim=(-1, width), ylim=(height, -1), aspect="equal")
 
 
 def draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:

@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from orbit.groups import Group, ProductGroup
 from orbit.orbits import Orbit
-from orbit.plots.axes import Sample, axes_or_new, draw_cloud, draw_samples, draw_signal, figure_of, plain, slice_shown
+from orbit.plots.axes import (
+    Draw,
+    Sample,
+    axes_or_new,
+    draw_cloud,
+    draw_samples,
+    draw_signal,
+    draw_vectors,
+    figure_of,
+    plain,
+    slice_shown,
+)
 from orbit.plots.curves import convergence
 
 if TYPE_CHECKING:
@@ -30,7 +42,7 @@ def orbit_examples(
         A fitted orbit.
     X : array, shape (n, *shape)
         A few signals, images, matrices or point clouds. Of images with channels that are not colours, the first
-        channel is drawn, of volumes the slice that the title names.
+        channel is drawn, of volumes the slice that the title names. Vectors that turn with an image are arrows.
     n_elements : int
         The largest number of elements shown, evenly spaced in the orbit.
     ax : Axes or None
@@ -73,8 +85,16 @@ def orbit_examples(
         for i, x in enumerate(X)
         for j, element in enumerate(shown)
     ]
-    draw_samples(ax, samples, len(shown), draw=draw_cloud if cloud else draw_signal if lines else None)
+    draw_samples(ax, samples, len(shown), draw=draw_signal if lines and not cloud else _drawing(orbit.group_))
     return figure_of(ax)
+
+
+def _drawing(group: Group) -> Draw | None:
+    """How points that the group acts on are drawn; None: as images or signals."""
+    if group.clouds:
+        return draw_cloud
+    parts = group.parts() if isinstance(group, ProductGroup) else [group]
+    return draw_vectors if any(getattr(part, "vectors", False) for part in parts) else None
 
 
 def orbit_error(errors: dict[str, np.ndarray], sizes: Sequence[int], title: str = "", ax: Axes | None = None) -> Figure:

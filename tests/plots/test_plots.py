@@ -7,9 +7,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
+from matplotlib.quiver import Quiver
 from matplotlib.text import Text
 
-from orbit import Identity, Orbit, Reflection, Rotation, VonMises, plots
+from orbit import Identity, Orbit, ProductGroup, Reflection, Rotation, VonMises, plots
 from orbit.kernels.skeletons import stack
 from orbit.learners.base import Curve
 from orbit.plots.axes import Sample, draw_samples, plain
@@ -92,6 +93,19 @@ def test_orbit_examples_without_a_group_name_neither_weights_nor_elements(rng, d
     (ax,) = draw(plots.orbit_examples(Orbit(Identity()).fit(X := rng.random((2, 8, 8))), X)).axes
     assert ax.get_title() == "identity"
     assert not [text.get_text() for text in ax.texts if text.get_text()]
+
+
+@pytest.mark.parametrize(
+    "group", [Rotation(vectors=True), ProductGroup([Rotation(vectors=True)])], ids=["one", "product"]
+)
+def test_vectors_that_turn_with_their_images_are_arrows(rng, draw, group):
+    X = rng.random((1, 24, 16, 2))
+    orb = Orbit(group, size=1).fit(X)
+    (ax,) = draw(plots.orbit_examples(orb, X)).axes
+    (arrows,) = [each for each in ax.child_axes[0].collections if isinstance(each, Quiver)]
+    at = tuple(arrows.XY[:, ::-1].astype(int).T)  # row and column of each
+    np.testing.assert_array_equal(np.stack([arrows.U, arrows.V], 1), group.act(orb.elements_, X)[0, 0][at])
+    assert len(arrows.U) == 8 * 5
 
 
 def test_orbit_examples_of_one_element(rng, draw):
