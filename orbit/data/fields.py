@@ -114,7 +114,7 @@ class Fields(OwnData):
         with self._opened(path) as content:
             dims = self._dims(content, targets)
             features = self.features or _default_features(content, targets, dims)
-            X = self._points(content, features, dims, path)
+            X, axes = self._points(content, features, dims, path), _axes(content, features, dims)
             y = np.stack([_labels_or_numbers(_over(content, name, dims).to_numpy()) for name in targets], axis=-1)
             y = y.reshape(len(X), -1) if len(targets) > 1 else y.reshape(len(X))
             clusters, names = (self._texts(content, key, dims) for key in ("group_variable", "split_variable"))
@@ -124,7 +124,7 @@ class Fields(OwnData):
         about = clusters, parts, "group_variable"
         train, test, folds = self._divide(y, task, random_state, path.name, *about)
         scales = self._scales(X[train], features)
-        reading = {"features": features, "targets": targets, "dims": dims, "scales": scales}
+        reading = {"features": features, "targets": targets, "dims": dims, "scales": scales, "axes": axes}
         source = f"{', '.join(targets)} over {' x '.join(dims)} in {path.name}"
         more = {"clusters": clusters, "folds": folds, "reading": reading}
         return Dataset.of_parts(self.name, task, _scaled(X, scales), y, train, test, source, **more)
@@ -135,7 +135,8 @@ class Fields(OwnData):
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         place = user_path(path, self.label())
-        with self._opened(place) as content:
+        with self._opened(place) as opened:
+            content = _aligned(opened, form.get("axes", {}))  # a model of an earlier version has none
             X = self._points(content, form["features"], form["dims"], place)
             at = [content[dim].to_numpy() for dim in form["dims"]]
         kept = self._kept([X], place)
@@ -178,6 +179,10 @@ class Fields(OwnData):
         if lacking := [dim for dim in dims if dim not in content.sizes]:
             raise InputError(f"{path}: expected the dimensions {_listed(dims)}, {_listed(lacking)} is not in the file")
         arrays = {name: _over(content, name, dims) for name in features}
+        first = arrays[features[0]].dims  # others may have the same in another order
+        arrays = {
+            name: array.transpose(*first) if {*array.dims} == {*first} else array for name, array in arrays.items()
+        }
         shapes = {array.shape[len(dims) :]: name for name, array in arrays.items()}
         if len(shapes) > 1:
             found = ", ".join(f"{name} {_listed(arrays[name].dims)}" for name in shapes.values())
@@ -239,6 +244,24 @@ def _over(content: xarray.Dataset, name: str, dims: Sequence[str]) -> xarray.Dat
     lacking = {dim: content.sizes[dim] for dim in dims if dim not in values.dims}
     others = [dim for dim in values.dims if dim not in dims]
     return values.reset_coords(drop=True).expand_dims(lacking).transpose(*dims, *others)
+
+
+def _axes(content: xarray.Dataset, features: Sequence[str], dims: Sequence[str]) -> dict[str, bool]:
+    """The axes of points that have coordinates, in their order, and whether these grow."""
+    axes = [str(dim) for dim in content[features[0]].dims if dim not in dims and dim in content.coords]
+    return {dim: _grows(content, dim) for dim in axes}
+
+
+def _grows(content: xarray.Dataset, dim: str) -> bool:
+    values = content[dim].to_numpy()
+    return bool(values[-1] >= values[0])
+
+
+def _aligned(content: xarray.Dataset, axes: Mapping[str, bool]) -> xarray.Dataset:
+    """New points whose axes have the order and the directions of those of training."""
+    backwards = [dim for dim, grows in axes.items() if dim in content.coords and _grows(content, dim) != grows]
+    turned = content.isel({dim: slice(None, None, -1) for dim in backwards})
+    return turned.transpose(*axes, ..., missing_dims="ignore")
 
 
 def _scaled(X: np.ndarray, scales: Mapping[str, list[float]] | None) -> np.ndarray:

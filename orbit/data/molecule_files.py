@@ -74,12 +74,16 @@ def read_molecules(file: Path, form: str | None = None, skip: bool = False) -> l
     Raises
     ------
     DataFileError
-        If it cannot be read, has no molecules, or needs a package that is not installed.
+        If it cannot be read, has no molecules, or positions that are not finite, or needs a package that is not
+        installed.
     """
     with readable(file.absolute(), "is not a file of molecules that can be read"):
         found = list(_reader(file, form, skip))
     if not found:
         raise DataFileError(f"{file.absolute()} has no molecules")
+    for i, one in enumerate(found):
+        if not (np.isfinite(one.positions).all() and np.isfinite(one.cell).all()):
+            raise DataFileError(f"{file.absolute()}: molecule {i} has positions that are NaN or infinite")
     return found
 
 

@@ -349,6 +349,12 @@ class Molecules(OwnData):
             cells = form.get("cells", False)
             if read.cells and not cells:
                 raise InputError(f"{path}: expected molecules, as the model was fitted to, found crystals")
+            if cells and not read.cells:
+                warnings.warn(
+                    f"{path}: the model was fitted to crystals, and no molecule has a cell: each is predicted as "
+                    "atoms in a vacuum",
+                    stacklevel=2,
+                )
             return Points(self._points(read, cells, form["shape"][0]), read.names)
         atoms = Atoms.of(read)
         known = np.isin(atoms.charges, form["elements"])

@@ -161,6 +161,9 @@ def test_the_reader_keeps_cells_in_which_atoms_see_images(tmp_path):
     assert data.X_train.shape[1:] == (2, 2)
     with pytest.raises(InputError, match="expected molecules, as the model was fitted to, found crystals"):
         loader.read_points(str(tmp_path / "both.extxyz"), data.form)
+    loader = Molecules(str(tmp_path / "both.extxyz"), **settings)
+    with pytest.warns(UserWarning, match="fitted to crystals, and no molecule has a cell"):
+        loader.read_points(str(tmp_path / "far.extxyz"), loader.load(0).form)
     near.info["kind"] = "metal"
     ase.io.write(tmp_path / "kinds.extxyz", [near, near])
     with pytest.raises(InputError, match=r"^dataset.divide: expected names of numbers, found \['kind'\]"):

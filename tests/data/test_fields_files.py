@@ -165,3 +165,17 @@ def test_parts_are_those_of_a_variable(tmp_path):
         Fields(str(path), "harvest", split_variable="storm").load(0)
     with pytest.raises(InputError, match="dataset.group_variable: expected all points of a group in one part"):
         Fields(str(path), "harvest", split_variable="part", group_variable="storm").load(0)
+
+
+def test_axes_of_points_have_one_order_and_direction(tmp_path):
+    square = weather().isel(lon=slice(0, LAT))
+    mixed = square.assign(rain=square["rain"].transpose("time", "lon", "lat"))
+    paths = [write(made, tmp_path / f"{i}.nc") for i, made in enumerate((square, mixed))]
+    loaders = [Fields(path, "harvest", scale="none") for path in paths]
+    expected, found = (loader.load(0) for loader in loaders)
+    np.testing.assert_array_equal(found.X_train, expected.X_train)
+    points = loaders[0].read_points(paths[0], expected.form)
+    other = write(mixed.transpose("lon", "lat", "time").isel(lat=slice(None, None, -1)), tmp_path / "other.nc")
+    np.testing.assert_array_equal(loaders[0].read_points(other, expected.form).X, points.X)
+    old = {key: value for key, value in expected.form.items() if key != "axes"}
+    np.testing.assert_array_equal(loaders[0].read_points(paths[0], old).X, points.X)

@@ -105,6 +105,7 @@ def test_new_molecules_are_padded_to_the_size_of_the_training_molecules(tmp_path
     [
         (None, {}, "path: expected a file with molecules or a folder of such files"),
         ("no molecule", {}, "is not a file of molecules that can be read"),
+        ("1\nheat=1\nH 0 0 0\n1\nheat=1\nH 0 nan 0\n", {"target": "heat"}, "molecule 1 has positions that are NaN"),
         ("1\nheat=1\nHe 0 0 0\n1\n\nH 0 0 0\n", {"target": "heat"}, "target: molecule 1 has no value 'heat'"),
         ("1\nheta=1\nH 0 0 0\n", {"target": "heat"}, "target: molecule 0 has no value 'heat'.*heta"),
         ('1\nboth="1 2"\nH 0 0 0\n', {"target": "both"}, r"target: expected one number or name .* has shape \(2,\)"),
