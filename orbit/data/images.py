@@ -15,7 +15,7 @@ from orbit.core.grid import middle
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
 from orbit.data.labelled_files import LabelledFiles
-from orbit.data.pictures import SUFFIXES, Channels, Missing, Pages, read_picture
+from orbit.data.pictures import SUFFIXES, Channels, Missing, Pages, read_picture, voxel_sides
 from orbit.registry import register
 
 Scale = Literal["range", "percentile", "each", "none"]
@@ -26,6 +26,9 @@ _BITS = (8, 10, 12, 14, 16, 24, 32, 64)
 
 # Pictures, spread over all, that say whether there are colours: a look at each would read large pictures twice.
 _LOOKED_AT = 20
+
+# Sides of voxels that differ by less, relatively, count as equal.
+_SAME_VOXELS = 0.05
 
 # Percentiles that become 0 and 1, and how many values of a channel they are taken of.
 _PERCENTILES, _SAMPLED = (0.5, 99.5), 1_000_000
@@ -129,7 +132,10 @@ class Images(LabelledFiles):
         white = (
             None if self.scale in ("each", "none") else _to_one_white(X, n_bytes, form.get("white") if form else None)
         )
-        return X, kept, {"white": white, "channels": channels}
+        reading: dict[str, Any] = {"white": white, "channels": channels}
+        if self.pages == "volume":
+            reading["voxel"] = _one_voxel([files[i] for i in kept], form.get("voxel") if form else None)
+        return X, kept, reading
 
     def _channels(self, files: list[Path], form: Mapping[str, Any] | None) -> Channels:
         """What is read of each picture; of new ones as much as of those that a model was fitted to."""
@@ -207,6 +213,22 @@ class Images(LabelledFiles):
             values = values[np.random.default_rng(0).integers(len(values), size=_SAMPLED)]
         low, high = np.percentile(values, _PERCENTILES, axis=0)
         return low.tolist(), high.tolist()
+
+
+def _one_voxel(files: Sequence[Path], fitted: list[float] | None) -> list[float] | None:
+    """The sides of most voxels, in files that have them; a warning if some differ from these, or from ``fitted``."""
+    sides = {file: found for file in files if (found := voxel_sides(file)) is not None}
+    if not sides:
+        return fitted
+    expected = np.median([*sides.values()], axis=0) if fitted is None else np.array(fitted)
+    if others := [file for file in sides if not np.allclose(sides[file], expected, rtol=_SAME_VOXELS)]:
+        has, wanted = (" x ".join(f"{side:.3g}" for side in each) for each in (sides[others[0]], expected))
+        warnings.warn(
+            f"{len(others)} of {len(sides)} volumes have voxels of other sides than {wanted}, e.g. {others[0].name} of "
+            f"{has}, so that equal things have other sizes in them: resample them before",
+            stacklevel=2,
+        )
+    return expected.tolist()
 
 
 def _to_one_white(X: np.ndarray, n_bytes: np.ndarray, white: float | None) -> float | None:

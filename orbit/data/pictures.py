@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -71,6 +71,17 @@ def read_picture(file: Path, channels: Channels, pages: Pages, missing: Missing 
             raise InputError(f"{file} has {stack.shape[-1]} channels, expected grey or colour; {advice}")
         stack = _grey(stack) if channels == "grey" else stack[..., :3].repeat(3 if stack.shape[-1] == 1 else 1, axis=-1)
     return stack
+
+
+def voxel_sides(file: Path) -> np.ndarray | None:
+    """Sides of the voxels of a NIfTI or MGH file, (depth, height, width) in its unit; None of other files."""
+    if not file.name.lower().endswith(_NIFTI):
+        return None
+    import nibabel
+
+    image: Any = nibabel.load(file)
+    sides, axes = nibabel.affines.voxel_sizes(image.affine), nibabel.io_orientation(image.affine)[:, 0]
+    return sides[np.argsort(axes)][::-1]
 
 
 # Values, the axes as tifffile names them, and the value of pixels that have none.

@@ -70,3 +70,18 @@ def test_numbers_come_from_a_table_and_new_volumes_are_read_as_those_of_training
     points = loader.read_points(str(tmp_path / "scans"), data.form)
     assert points.ids[0] == "cat/1.nii.gz"
     np.testing.assert_array_equal(points.X[0], data.X_train[0])
+
+
+def test_voxels_of_other_sides_are_warned_of(tmp_path, recwarn):
+    write_classes(tmp_path / "scans")
+    turned = np.array([[0.0, 0, 1, 0], [-1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+    file = tmp_path / "scans" / "cat" / "1.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(SCAN.transpose(1, 2, 0), turned @ np.diag([1, 1.02, 1, 1])), file)
+    loader = Images(str(tmp_path / "scans"), pages="volume")
+    form = loader.load(0).form
+    assert not [warning for warning in recwarn if "voxels" in str(warning.message)]
+    nibabel.save(nibabel.Nifti1Image(SCAN.transpose(1, 2, 0), turned @ np.diag([1, 2.5, 1, 1])), file)
+    with pytest.warns(UserWarning, match=r"1 of 1 volumes .* than 1 x 1 x 1, e\.g\. 1\.nii\.gz of 2\.5 x 1 x 1,"):
+        loader.read_points(str(file), form)
+    with pytest.warns(UserWarning, match=r"1 of 4 volumes have voxels of other sides than 1 x 1 x 1"):
+        loader.load(0)
