@@ -16,7 +16,7 @@ from pandas.api.types import infer_dtype, is_numeric_dtype
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from orbit.core.errors import InputError, shortened, suggestion
+from orbit.core.errors import InputError, in_one_line, shortened, suggestion
 from orbit.data.units import several_units, units_of, without_units
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def require(frame: pd.DataFrame, columns: Iterable[str], what_to_do: str) -> Non
     if lacking:
         close = suggestion(lacking[0], frame.columns) if len(lacking) == 1 else "."
         several = ", or dataset.separator if these are several" if re.search("[,;|:\t]", "".join(frame.columns)) else ""
-        found = f"{', '.join(lacking)}{close} It has {', '.join(frame.columns)}"
+        found = f"{_listed(lacking)}{close} It has {_listed(frame.columns)}"
         raise InputError(f"the table has no column {found}; {what_to_do}{several}")
 
 
@@ -80,10 +80,14 @@ def require_values(frame: pd.DataFrame, columns: Iterable[tuple[str, str]], file
     """Raise ``InputError`` for a column that is missing or has empty entries; ``columns`` are pairs (key, name)."""
     for key, column in columns:
         if column not in frame:
-            has = f"{suggestion(column, frame.columns)} It has {', '.join(frame.columns)}"
+            has = f"{suggestion(column, frame.columns)} It has {_listed(frame.columns)}"
             raise InputError(f"dataset.{key}: {file.name} has no column {column!r}{has}")
         if len(empty := np.flatnonzero(frame[column].isna())):
             raise InputError(f"dataset.{key}: column {column!r} of {file.name} has no value in row {empty[0] + 1}")
+
+
+def _listed(columns: Iterable[str]) -> str:
+    return shortened(in_one_line(", ".join(columns)))
 
 
 def refuse_missing(frame: pd.DataFrame, what_to_do: str) -> None:

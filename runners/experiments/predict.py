@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,7 +124,8 @@ class Predict(Runner):
         sizes = [X.nbytes]
         for _, step in model.steps[:-1]:
             try:
-                X = step.transform(X)
+                with warnings.catch_warnings(action="ignore"):  # the prediction of all points gives them
+                    X = step.transform(X)
             except InputError:  # its numbers
                 raise
             except AttributeError as error:

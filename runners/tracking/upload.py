@@ -23,7 +23,7 @@ from orbit.learners.answers import Answering
 from orbit.learners.protocols import GivesProbabilities, GivesStd
 from runners.config.imports import large_imports
 from runners.measure.metrics import metric_name
-from runners.tracking.reading import MODEL_KEYS, folder_form, without_encoder
+from runners.tracking.reading import MODEL_KEYS, data_of, folder_form, without_encoder
 from runners.tracking.record import EXAMPLE, Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -122,12 +122,15 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     if encoder is not None:  # numbers with a unit are texts to MLflow, which would refuse 3 mg as a number
         X = encoder.inverse_transform(X)
         X = X.assign(**{name: X[name].map(str, na_action="ignore") for name in encoder.units or {}})
+    form = folder_form(RunFolder(folder)) or {}
     if isinstance(model, Pipeline) and isinstance(model[-1], (GivesProbabilities, GivesStd)):
-        form = folder_form(RunFolder(folder)) or {}
         model = Answering(model, form.get("targets"))
         y = model.predict(X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
+    signature = mlflow.models.infer_signature(X, y)
+    if form and data_of(RunFolder(folder))[0].any_size:
+        signature.inputs = mlflow.types.Schema([mlflow.types.TensorSpec(X.dtype, (-1,) * X.ndim)])
     # MLflow would look for these versions, which are those installed, in lists of the files of all packages: 0.3 s
     mlflow.utils.requirements_utils._MODULES_TO_PACKAGES = {}
     requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]
@@ -137,7 +140,7 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
             model,
             name="model",
             model_id=(begun[0] if begun else _begin_model(client, run)).model_id,
-            signature=mlflow.models.infer_signature(X, y),
+            signature=signature,
             input_example=X,
             pip_requirements=requirements,
             serialization_format="cloudpickle",

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 
 import ase.io
+import mlflow
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ import tifffile
 import xarray
 from ase.build import molecule
 from command_line import new_job, ran
+from program import folders
 from samples import draw, draw_classes
 from sklearn.pipeline import Pipeline
 
@@ -20,6 +22,7 @@ from orbit.learners.answers import answer_table
 from orbit.learners.base import Learner
 from runners.experiments.predict import Predict
 from runners.job.job import Job
+from runners.tracking.reading import data_of
 from runners.tracking.record import RunFolder
 
 
@@ -202,6 +205,33 @@ def test_new_files_of_every_kind_are_read_as_those_of_training(kind, tmp_path):
         assert len(listed) == 2
         if f"3.{suffix}" in names:
             assert listed["prediction"][0] == found["prediction"][names.index(f"3.{suffix}")]
+
+
+def test_molecules_of_any_size_are_warned_of_once_and_served(run, tmp_path):
+    (tmp_path / "data").mkdir()
+    write_molecules(tmp_path / "data")
+    new = [molecule("NH3"), molecule("NF3"), molecule("C3H8")]
+    ase.io.write(tmp_path / "new.extxyz", new)
+    run.ok(
+        "dataset=molecules",
+        f"dataset.path={tmp_path / 'data'}",
+        "dataset.target=label",
+        "runner.check_group=false",
+        "run_name=a",
+    )
+    (folder,) = folders(tmp_path)
+    run.ok("runner=predict", f"runner.model={folder}", f"runner.input={tmp_path / 'new.extxyz'}", "run_name=b")
+    assert run.err.count("that no training molecule has") == 1
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    served = mlflow.pyfunc.load_model(f"runs:/{RunFolder(folder).read_record().run_id}/model")
+    loader, form = data_of(RunFolder(folder))
+    for i, name in enumerate(
+        pd.read_csv(folders(tmp_path)[1] / "predictions.csv")["prediction"]
+    ):  # each in an array of its own size
+        ase.io.write(tmp_path / "one.extxyz", new[i])
+        X = loader.read_points(str(tmp_path / "one.extxyz"), form | {"shape": [1, 1]}).X
+        assert X.shape[1] == len(new[i])
+        assert served.predict(X).tolist() == [name]
 
 
 def test_a_run_that_mlflow_does_not_have_is_one_line(run, tmp_path):
