@@ -15,6 +15,7 @@ from orbit.core.memory import check_fits
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, OwnData, Points, names_of
+from orbit.data.checks import check_finite, whole
 from orbit.data.files import existing, read_each
 from orbit.data.molecule_files import (
     EMBEDDING,
@@ -296,12 +297,14 @@ class Molecules(OwnData):
             return Frames(X, None, None, everything[:0], everything, length, unit_of_forces)
         parts, clusters = self._parts(read, path)
         y = read.values([target])[target].astype(np.float64)
+        pulls = np.stack([padded(forces_of(one, forces, i), size) for i, one in enumerate(read.molecules)])
+        for name, values in ((target, y), (forces, pulls)):
+            check_finite(whole(values), f"dataset.path: {name!r} of {path.name}")
         train, test, _ = self._divide(y, "regression", random_state, path.name, clusters, parts)
         train_rng, test_rng = generator(random_state).spawn(2)
         train = train[self._subset(len(train), self.n_train, train_rng, "n_train")]
         test = test[self._subset(len(test), self.n_test, test_rng, "n_test")]
-        pulls = [padded(forces_of(one, forces, i), size) for i, one in enumerate(read.molecules)]
-        return Frames(X, y, np.stack(pulls) / unit_of_forces, train, test, length, unit_of_forces)
+        return Frames(X, y, pulls / unit_of_forces, train, test, length, unit_of_forces)
 
     def _read(self, path: Path, targets: list[str], in_files: bool = False) -> ReadMolecules:
         """The molecules of a file, of those of a folder, or of a CSV file with the columns ``targets``.

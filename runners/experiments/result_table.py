@@ -223,9 +223,8 @@ class ResultTable(Runner):
             value = mean_and_spread([metrics[self.metric] for metrics in found])
             published = str((self.published or {}).get(label, ""))
             rows.append([label, value, published, f"{columns:.0f}", f"{seconds:.1f}", _chosen(found)])
-        if not any(row[-1] for row in rows):
-            return header[:-1], [row[:-1] for row in rows]
-        return header, rows
+        filled = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column)]
+        return [header[i] for i in filled], [[row[i] for i in filled] for row in rows]
 
 
 def _fit_curve(job: Job, curve: TableCurve, fit: Fit) -> None:

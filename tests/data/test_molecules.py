@@ -402,6 +402,15 @@ def test_frames_of_several_molecules_have_charges_of_zero_after_their_atoms(tmp_
     np.testing.assert_array_equal(hydrogen.values["charges"], [0.1, 0.1])
 
 
+@pytest.mark.parametrize("name", ["E", "F"])
+def test_frames_without_finite_energies_or_forces_are_refused(tmp_path, name):
+    values = {"z": [1, 1], "R": np.arange(12.0).reshape(2, 2, 3), "E": np.ones(2), "F": np.ones((2, 2, 3))}
+    values[name][1] = np.nan
+    np.savez(tmp_path / "a.npz", **values)
+    with pytest.raises(InputError, match=r"'(energy|forces)' of a.npz has . values that are NaN .* at index \(1"):
+        Molecules(str(tmp_path / "a.npz"), unit="bohr").load_frames(0)
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [

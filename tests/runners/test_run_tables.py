@@ -36,6 +36,7 @@ class TestTable:
         assert "| plain " in table
         assert " ± " in table
         assert " 0.5 " in table
+        assert "published" in table.splitlines()[0]
         assert table.splitlines()[0] in out
         latex = (folder / "table.tex").read_text()
         assert latex.startswith(r"\begin{tabular}")
@@ -48,6 +49,7 @@ class TestTable:
         folder = run.finished(*TABLE, "runner.repeats={seed: [1, 2, 0]}", "runner.few_repeats={plain: 2}")
         results = {result["label"]: len(result["values"]) for result in RunFolder(folder).read_results()}
         assert results == {"plain": 2, "turned@rf": 3}
+        assert "published" not in (folder / "table.md").read_text()
 
     def test_rows_of_equal_landmarks_share_them(self, run, tmp_path, monkeypatch):
         fitted, fit_map = list[int](), Nystrom._fit_map
