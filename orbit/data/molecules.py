@@ -40,6 +40,8 @@ if TYPE_CHECKING:  # pandas is imported when a table is read
 _CHECKED = 1000  # molecules whose lengths are checked
 # What ASE calls the energies of a whole cell.
 _TOTALS = "energy", "free_energy"
+# Correlation with the number of atoms above which a number is taken for one of the whole cell.
+_CORRELATED = 0.9
 
 
 def coulomb_matrices(charges: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -485,11 +487,13 @@ class Molecules(OwnData):
         """Targets, those divided by the numbers of atoms that ``divide`` says, and their names."""
         totals = names_of(self.divide) if self.divide is not None else [*_TOTALS] if read.cells else []
         names = [f"{name} per atom" if name in totals else name for name in targets]
+        sizes = np.array([*map(len, read.molecules)])
+        if self.divide is None and read.cells and y.dtype.kind in "iuf":
+            _warn_about_totals(y, sizes, targets, totals)
         if names == targets:
             return y, targets
         if y.dtype.kind not in "iuf":
             raise InputError(f"dataset.divide: expected names of numbers, found {targets} of type {y.dtype}")
-        sizes = np.array([*map(len, read.molecules)])
         divisors = np.stack([sizes if name in totals else np.ones_like(sizes) for name in targets], -1)
         return y / divisors.reshape(y.shape), names
 
@@ -501,6 +505,21 @@ class Molecules(OwnData):
             n, positions = len(one), one.positions / (BOHR / ANGSTROM[self.unit])
             row[:n, :n] = coulomb_matrices(one.charges[None], positions[None])[0]
         return X
+
+
+def _warn_about_totals(y: np.ndarray, sizes: np.ndarray, names: list[str], totals: list[str]) -> None:
+    """Warn of numbers that grow with the cell of a crystal, and are not among ``totals``, which are divided."""
+    for name, values in zip(names, y.reshape(len(y), -1).T, strict=True):
+        if name in totals or not values.std() or not sizes.std():
+            continue
+        correlation = float(np.corrcoef(values, sizes)[0, 1])
+        if abs(correlation) > _CORRELATED:
+            warnings.warn(
+                f"dataset.target: {name} grows with the number of atoms in the cell (correlation {correlation:.2f}), "
+                f"which representations of crystals do not see; dataset.divide={name} learns it per atom, "
+                "dataset.divide=[] keeps it",
+                stacklevel=2,
+            )
 
 
 def _part_of(file: Path, folders: Mapping[str, Path]) -> str:

@@ -145,6 +145,19 @@ def test_energies_of_cells_are_learned_per_atom(tmp_path):
     assert per_atom[0] == pytest.approx(per_atom[1], abs=1e-8)
 
 
+def test_a_total_of_another_name_is_warned_of(tmp_path, recwarn):
+    written = [cell.repeat((1 + i % 3, 1, 1)) for i, cell in enumerate(crystals(30))]
+    rng = np.random.default_rng(0)
+    for atoms in written:
+        atoms.info |= {"E_total": -3.5 * len(atoms) + rng.standard_normal(), "gap": rng.random()}
+    ase.io.write(tmp_path / "a.extxyz", written)
+    for target, divide in [("gap", None), ("E_total", "E_total"), ("E_total", [])]:
+        Molecules(str(tmp_path / "a.extxyz"), target=target, divide=divide).load(0)
+    assert not recwarn
+    with pytest.warns(UserWarning, match="E_total grows with .*; dataset.divide=E_total learns it per atom"):
+        Molecules(str(tmp_path / "a.extxyz"), target=["gap", "E_total"]).load(0)
+
+
 def test_the_reader_keeps_cells_in_which_atoms_see_images(tmp_path):
     near, far = (Atoms("Cu2", [[0, 0, 0], [0, 0, 2.5]], cell=[length] * 3, pbc=True) for length in (5.5, 30))
     for atoms in (near, far):
