@@ -23,6 +23,7 @@ from runners.config.plan import Plan
 from runners.experiments.advice import setting_for_rare_classes, warn_about_combinations, warn_about_points
 from runners.experiments.pipeline import (
     all_answers,
+    evaluated,
     fit_options,
     has_room,
     pipeline,
@@ -40,15 +41,7 @@ from runners.job.features import fit, in_use, shared_in_job, storing, takes, tra
 from runners.job.job import Stopwatch
 from runners.job.memory import check_fit
 from runners.measure.machine import peak_memory_mb
-from runners.measure.metrics import (
-    ahead,
-    evaluate,
-    evaluate_kinds,
-    evaluate_probabilities,
-    evaluate_ranking,
-    evaluate_std,
-    evaluate_targets,
-)
+from runners.measure.metrics import evaluate
 
 # Test points from which on equal predictions are no coincidence.
 _FEWEST_POINTS = 20
@@ -119,24 +112,6 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     if selected:
         metrics |= selected.metrics()
     return Fitted(model, predicted, answers.get("probability"), metrics, selected, sample, problem)
-
-
-def evaluated(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -> dict[str, float]:
-    """All metrics of the answers of a learner for the test points of a data set."""
-    y, predicted = np.asarray(data.y_test[:]), answers["prediction"]
-    found = evaluate(data.task, y, predicted)
-    if data.task == "regression":
-        found |= evaluate_targets(y, predicted, data.targets)
-    if data.test_kinds is not None:
-        found |= evaluate_kinds(data.task, y, predicted, data.test_kinds)
-    if "std_observed" in answers:
-        found |= evaluate_std(y, predicted, answers["std_observed"])
-    if "probability" in answers:
-        found |= evaluate_probabilities(y, answers["probability"], learner.classes_)
-        found |= evaluate_ranking(y, answers["probability"], learner.classes_)
-    elif "score" in answers:
-        found |= evaluate_ranking(y, ahead(answers["score"]), learner.classes_)
-    return found
 
 
 def _warn_about_groups(learner: Any, data: Dataset) -> None:

@@ -21,6 +21,15 @@ from orbit.learners.streaming import row_batches
 from runners.config.checks import learner_classes
 from runners.config.plan import Plan
 from runners.job.features import transform
+from runners.measure.metrics import (
+    ahead,
+    evaluate,
+    evaluate_kinds,
+    evaluate_probabilities,
+    evaluate_ranking,
+    evaluate_std,
+    evaluate_targets,
+)
 
 # The room on a GPU that a fit needs, as a multiple of features and solver: what libraries take beside them.
 _ROOM = 1.5
@@ -91,6 +100,24 @@ def all_answers(
         points = X[rows]
         found.append(ask(model[-1], transformed(model, points, stays_on_device(model, points))))
     return {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
+
+
+def evaluated(learner: Any, data: Dataset, answers: dict[str, np.ndarray]) -> dict[str, float]:
+    """All metrics of the answers of a learner for the test points of a data set."""
+    y, predicted = np.asarray(data.y_test[:]), answers["prediction"]
+    found = evaluate(data.task, y, predicted)
+    if data.task == "regression":
+        found |= evaluate_targets(y, predicted, data.targets)
+    if data.test_kinds is not None:
+        found |= evaluate_kinds(data.task, y, predicted, data.test_kinds)
+    if "std_observed" in answers:
+        found |= evaluate_std(y, predicted, answers["std_observed"])
+    if "probability" in answers:
+        found |= evaluate_probabilities(y, answers["probability"], learner.classes_)
+        found |= evaluate_ranking(y, answers["probability"], learner.classes_)
+    elif "score" in answers:
+        found |= evaluate_ranking(y, ahead(answers["score"]), learner.classes_)
+    return found
 
 
 def width(model: Pipeline) -> int:

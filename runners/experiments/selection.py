@@ -22,11 +22,20 @@ from orbit.solvers.products import sharing_products
 from orbit.solvers.selection import warn_at_end
 from runners.config.plan import Plan
 from runners.config.schema import config_parameters
-from runners.experiments.pipeline import fit_options, pipeline, represented, targets, transformed, weights
+from runners.experiments.pipeline import (
+    all_answers,
+    evaluated,
+    fit_options,
+    pipeline,
+    represented,
+    targets,
+    transformed,
+    weights,
+)
 from runners.job.features import cached, fit, shared_in_memory, transform
 from runners.job.keys import digest
 from runners.measure import figures
-from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
+from runners.measure.metrics import LOWER_IS_BETTER, METRICS, METRICS_OF_MORE, evaluate, score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,10 +143,17 @@ def _scores(
             with shared_in_memory(plan), sharing_products(plan.engine().budget):
                 for split, rows in enumerate(splits):
                     part = data.split(*rows)
-                    found = predictions([variants[i] for i in members], part)
-                    scores[members, split] = [score(data.task, part.y_test, each, metric) for each in found]
+                    scores[members, split] = _of_part([variants[i] for i in members], part, metric)
                     progress.step()
     return scores
+
+
+def _of_part(plans: Sequence[Plan], part: Dataset, metric: str) -> list[float]:
+    """The metric of plans that differ only in the learner, for a validation part."""
+    if metric in METRICS[part.task]:
+        return [score(evaluate(part.task, part.y_test, found), metric) for found in predictions(plans, part)]
+    models = (fitted_to(plan, part) for plan in plans)
+    return [score(evaluated(one[-1], part, all_answers(one, part.X_test, plans[0].engine())), metric) for one in models]
 
 
 def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarray, best: int) -> None:
@@ -240,7 +256,7 @@ def alike(values: Sequence[Any]) -> list[list[int]]:
 
 def metric_of(name: str | None, task: str) -> str:
     """The metric of a selection: ``name`` or, if it is None, the main one of the task."""
-    known = METRICS[task]
+    known = (*METRICS[task], *METRICS_OF_MORE[task])
     if name is None:
         return known[0]
     if name not in known:

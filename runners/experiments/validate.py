@@ -15,14 +15,13 @@ from orbit.registry import register
 from runners.config.plan import Plan
 from runners.config.program import PRUNED, TRIAL_ENV
 from runners.experiments.estimate import Measurements
-from runners.experiments.fitting import evaluated
-from runners.experiments.pipeline import all_answers
+from runners.experiments.pipeline import all_answers, evaluated
 from runners.experiments.selection import fitted_to, metric_of
 from runners.job.estimate import Estimate
 from runners.job.job import Job
 from runners.job.memory import check_fit
 from runners.job.runner import Runner
-from runners.measure.metrics import METRICS, score
+from runners.measure.metrics import METRICS, METRICS_OF_MORE, score
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +53,8 @@ class Validate(Runner):
                 part = data.split(fit, validation)
                 model = fitted_to(job.plan, part)
                 answers = all_answers(model, part.X_test, job.plan.engine())
-                scores.append(score(data.task, part.y_test, answers["prediction"], metric))
                 found.append(evaluated(model[-1], part, answers))
+                scores.append(score(found[-1], metric))
                 job.log_step(f"validation/part/{metric}", scores[-1])
                 progress.step()
                 if len(scores) < len(splits) and is_pruned(len(scores), float(np.mean(scores))):
@@ -66,9 +65,9 @@ class Validate(Runner):
         job.log_metrics({f"validation/{metric}": mean, f"validation/{metric}_std": deviation})
         job.row(f"validation {metric}", f"{mean:.4g} ± {deviation:.2g} over {len(scores)} parts")
         others = pd.DataFrame(found).mean()
-        job.log_metrics(
-            {f"validation/{name}": value for name, value in others.items() if name not in METRICS[data.task]}
-        )
+        # the main metric of a run is the first of several that it has
+        kept = (*METRICS[data.task], *(METRICS_OF_MORE[data.task] if metric not in METRICS[data.task] else ()))
+        job.log_metrics({f"validation/{name}": value for name, value in others.items() if name not in kept})
         job.row("validation", ", ".join(f"{name} {value:.4g}" for name, value in others.items() if name != metric))
 
 

@@ -15,12 +15,25 @@ from orbit.learners.calibration import reliability
 
 #: Task -> its metrics, the main one first.
 METRICS = {"classification": ("accuracy", "balanced_accuracy", "macro_f1"), "regression": ("rmse", "mae", "r2")}
-LOWER_IS_BETTER = ("rmse", "mae")
+#: Metrics of what learners say beside their predictions: scores, probabilities or standard deviations.
+METRICS_OF_MORE = {"classification": ("roc_auc", "average_precision", "log_loss"), "regression": ("nlpd",)}
+LOWER_IS_BETTER = ("rmse", "mae", "log_loss", "nlpd")
 
 #: Metric -> whether larger is better. The main metric of a run is the first of these that it has.
 MAIN_METRICS = {"test/accuracy": True, "test/rmse": False, "test/forces/mae": False} | {
-    f"validation/{name}": name not in LOWER_IS_BETTER for names in METRICS.values() for name in names
+    f"validation/{name}": name not in LOWER_IS_BETTER
+    for kinds in (METRICS, METRICS_OF_MORE)
+    for names in kinds.values()
+    for name in names
 }
+
+# What metrics need that parts or learners may not have.
+_NEEDED = {
+    "r2": "parts of at least two validation points, found one of 1",
+    "log_loss": "probabilities, as of learner=logistic",
+    "nlpd": "standard deviations, as of learner=gp",
+}
+_NEEDED_TO_RANK = "parts with points of two classes, and a learner with scores or probabilities"
 
 # Targets that have metrics of their own, and characters of their names in those of the metrics.
 _MOST_TARGETS, _LONGEST_NAME = 50, 100
@@ -53,17 +66,16 @@ def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
     return found | {"r2": float(metrics.r2_score(y, predicted))} if len(y) > 1 else found
 
 
-def score(task: str, y: np.ndarray, predicted: np.ndarray, metric: str) -> float:
-    """One metric of a prediction on validation points.
+def score(found: Mapping[str, float], metric: str) -> float:
+    """One of the metrics of a validation part.
 
     Raises
     ------
     InputError
-        For ``r2`` of a single point.
+        For one that the points of the part or the learner do not have.
     """
-    found = evaluate(task, y, predicted)
     if metric not in found:
-        raise InputError(f"selection.metric={metric} needs parts of at least two validation points, found one of 1")
+        raise InputError(f"selection.metric={metric} needs {_NEEDED.get(metric, _NEEDED_TO_RANK)}")
     return found[metric]
 
 

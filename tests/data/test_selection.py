@@ -11,13 +11,14 @@ import pytest
 from command_line import SMALL, quickly_composed
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from selection_contract import SelectionContract, SplittingContract
+from sklearn import metrics
 
 from orbit import FeatureMap, InputError, plots
 from orbit.solvers import products
 from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.pipeline import weights
-from runners.experiments.selection import select
+from runners.experiments.selection import fitted_to, select
 from runners.experiments.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from runners.job.features import storing
 from runners.job.job import Stopwatch
@@ -218,6 +219,34 @@ def test_whole_parts_can_be_selected():
 def test_an_unknown_metric_is_refused():
     made = selecting("selection=hold_out", "selection.grid={kernel.lengthscale: [1]}", "selection.metric=acuracy")
     with pytest.raises(InputError, match="did you mean 'accuracy'"):
+        select(made, made.load())
+
+
+@pytest.mark.parametrize(
+    ("metric", "learner"), [("roc_auc", "ridge"), ("average_precision", "logistic"), ("log_loss", "logistic")]
+)
+def test_scores_and_probabilities_are_judged(metric, learner):
+    grid = "{learner.regularization: [1.0e-5, 10.0]}"
+    made = selecting("selection=k_fold", f"selection.grid={grid}", f"selection.metric={metric}", f"learner={learner}")
+    data = made.load()
+    data = replace(data, y_train=data.y_train == 3, y_test=data.y_test == 3)
+    selected = select(made, data)
+    assert selected.chosen == {"learner.regularization": 1e-5}
+    fold = made.component("selection").splits(data, made.seed("selection"))[0]
+    part = data.split(*fold)
+    model = fitted_to(made.without_selection(selected.chosen), part)
+    if metric == "log_loss":
+        expected = metrics.log_loss(part.y_test, model.predict_proba(part.X_test))
+    else:
+        scores = model.decision_function(part.X_test) if learner == "ridge" else model.predict_proba(part.X_test)[:, 1]
+        expected = getattr(metrics, f"{metric}_score")(part.y_test, scores)
+    assert selected.scores[selected.best, 0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_metrics_that_a_learner_does_not_have_are_refused():
+    grid = "selection.grid={learner.regularization: [0.1]}"
+    made = selecting("selection=hold_out", grid, "selection.metric=log_loss", "learner=ridge")
+    with pytest.raises(InputError, match="selection.metric=log_loss needs probabilities, as of learner=logistic"):
         select(made, made.load())
 
 
