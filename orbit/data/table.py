@@ -332,7 +332,9 @@ def _note(what: str, columns: Mapping[str, str], advice: str) -> str:
 
 
 def _note_of_columns(left_out: Mapping[str, str]) -> str:
-    return _note("left out", left_out, "dataset.features names columns to use")
+    molecules = any("smiles" in name.lower() for name in left_out)
+    hint = "dataset=molecules reads SMILES" if molecules else "dataset.features names columns to use"
+    return _note("left out", left_out, hint)
 
 
 def _note_of_repeats(table: pd.DataFrame, left_out: Mapping[str, str]) -> str:

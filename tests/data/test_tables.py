@@ -160,6 +160,12 @@ def test_units_are_those_of_the_training_part(save):
     assert {*Table(kinds, target="kind", features=["legs"]).load(0).y_train} == {"0 kg", "1 kg", "2 kg", "3 kg"}
 
 
+def test_a_column_of_smiles_names_the_data_set_that_reads_it(tmp_path):
+    (tmp_path / "mine.csv").write_text("SMILES,y\n" + "".join(f"{'C' * (i + 1)}O,{i}\n" for i in range(40)))
+    with pytest.raises(InputError, match="left out: SMILES .40 different texts.*; dataset=molecules reads SMILES$"):
+        Table(str(tmp_path / "mine.csv"), target="y").load(0)
+
+
 def test_dates_with_points_are_no_numbers_with_thousands(tmp_path):
     rows = "".join(f"{i}.200,5;{i % 28 + 1:02d}.02.2025;{i}.5 kg;{'nm'[i % 2]}\n" for i in range(1, 60))
     (tmp_path / "mine.csv").write_text("a;d;w;y\n" + rows)
