@@ -5,15 +5,11 @@ fit together are (I - H_GG)^-1 r_G. One eigendecomposition gives them for every 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from orbit.core.errors import InputError
 from orbit.core.linalg import eigh
-from orbit.core.random import RandomState, generator
 from orbit.solvers.output_rows import OutputRows
 from orbit.solvers.repeats import equal_rows
 from orbit.solvers.selection import DEFAULT_PATH
@@ -24,106 +20,6 @@ _MOST_CLASSES = 100
 
 # What a fit has to leave over of the degrees of freedom of each row; the rest is rounding.
 _LEAST_SHARE_LEFT = 1e-6
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Predictions of points, each by the ridge fit to all points but those of its cluster.
-
-    Attributes
-    ----------
-    rows : int array, shape (n,)
-        The points, by their numbers among those given.
-    targets, predicted : float64 arrays, shape (n, p)
-        Class labels are a column of 0 and 1 for each class. Targets are divided by their standard deviation, so that
-        the mean of the training targets has an error of 1.
-    regularization : float
-        lambda of the smallest error.
-    of_classes : bool
-        Whether targets are class labels.
-    """
-
-    rows: np.ndarray
-    targets: np.ndarray
-    predicted: np.ndarray
-    regularization: float
-    of_classes: bool
-
-    @property
-    def squared_errors(self) -> np.ndarray:
-        """The squared error of each point, shape (n,)."""
-        return np.square(self.predicted - self.targets).sum(1)
-
-    @property
-    def error(self) -> float:
-        """The mean square error, as a share of the variance of the targets: 0 is perfect, 1 the mean of the targets."""
-        return float(self.squared_errors.mean())
-
-    @property
-    def correct(self) -> np.ndarray:
-        """Whether the class of each point is right, shape (n,). Only for class labels."""
-        return self.predicted.argmax(1) == self.targets.argmax(1)
-
-
-def left_out_predictions(
-    features: Any,
-    X: np.ndarray,
-    y: np.ndarray,
-    *,
-    clusters: np.ndarray | None = None,
-    task: Literal["classification", "regression"] | None = None,
-    n_points: int = 1000,
-    random_state: RandomState = 0,
-) -> LeftOut:
-    """Leave-one-out predictions of ridge regression on features of at most ``n_points`` points.
-
-    A feature map, such as ``Nystrom(kernel, orbit, n_components=256, encoder=encoder)``, is scored by ``.error`` of the
-    result. Equal seeds score all maps on the same points, so that ``squared_errors`` and ``correct`` are paired.
-
-    Parameters
-    ----------
-    features : transformer
-        A feature map or a pipeline; it is cloned, and fitted to the points and targets that are drawn.
-    X : array, shape (n, *shape)
-    y : array, shape (n,) or (n, p)
-    clusters : array, shape (n,), or None
-        Points of equal entries are left out together; None leaves out one point, with all that have equal features.
-    task : {"classification", "regression"} or None
-        None is classification for strings and booleans, and integers that have no more than 100 values.
-    n_points : int
-    random_state : int, RandomState or None
-        Draws the points, if there are more than ``n_points``.
-
-    Returns
-    -------
-    LeftOut
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two clusters.
-
-    Examples
-    --------
-    >>> import numpy as np, orbit
-    >>> data = orbit.RotatedDigits().load(random_state=0)
-    >>> turns = orbit.Orbit(orbit.Rotation(), size=16)
-    >>> maps = [orbit.Nystrom(orbit=around, n_components=100, random_state=0) for around in (None, turns)]
-    >>> alone, averaged = (left_out_predictions(phi, data.X_train, data.y_train, n_points=200) for phi in maps)
-    >>> averaged.error < alone.error
-    True
-    """
-    rows = np.arange(len(X))
-    if len(X) > n_points:
-        rows = np.sort(generator(random_state).choice(rows, n_points, replace=False))
-    points, y = np.asarray(X[rows]), np.asarray(y)[rows]
-    if len(np.unique(rows if clusters is None else np.asarray(clusters)[rows])) < 2:
-        raise InputError(f"expected points of two clusters or more to leave out, found {len(rows)} of one cluster")
-    psi = clone(features).fit_transform(points, y)
-    groups = None if clusters is None else np.asarray(clusters)[rows]
-    targets, of_classes = encoded_targets(y, task, together=_is_coupled(unpacked(psi)[0]))
-    predicted, regularization = left_out(psi, targets, groups)
-    return LeftOut(rows, targets, predicted, regularization, of_classes)
 
 
 def are_classes(y: np.ndarray) -> bool:

@@ -4,8 +4,8 @@ import numpy as np
 import oracles
 import pytest
 
-from orbit import CurlFree, Exact, InputError, Nystrom, OperatorRandomFourier
-from orbit.solvers.left_out import encoded_targets, left_out, left_out_predictions
+from orbit import CurlFree, Exact, OperatorRandomFourier
+from orbit.solvers.left_out import encoded_targets, left_out
 from orbit.solvers.structure import unpacked
 
 
@@ -50,32 +50,21 @@ def test_all_outputs_of_a_point_are_left_out_of_an_operator_valued_fit(rng):
 
 
 def test_kernel_values_give_the_predictions_of_coordinates(rng):
-    X, y = rng.standard_normal((30, 3)), rng.standard_normal(30)
+    X, Y = rng.standard_normal((30, 3)), rng.standard_normal((30, 1))
     coordinates, values = (
-        left_out_predictions(Exact(precomputed=precomputed), X, y).predicted for precomputed in (False, True)
+        left_out(Exact(precomputed=precomputed).fit_transform(X), Y)[0] for precomputed in (False, True)
     )
     np.testing.assert_allclose(values, coordinates, atol=1e-5)
 
 
-def test_result_names_points_errors_and_classes(rng):
-    X = rng.standard_normal((50, 2))
-    y = np.where(X[:, 0] > 0, "right", "left")
-    found = left_out_predictions(Nystrom(n_components=30, random_state=0), X, y, n_points=40, random_state=1)
-    assert found.of_classes
-    assert len(found.rows) == len(set(found.rows)) == 40
-    np.testing.assert_allclose(found.targets, encoded_targets(y[found.rows])[0])
-    assert found.correct.mean() > 0.8
-    assert found.error < 0.6
-    assert found.error == pytest.approx(found.squared_errors.mean())
-    again = left_out_predictions(Nystrom(n_components=30, random_state=0), X, y, n_points=40, random_state=1)
-    np.testing.assert_array_equal(found.predicted, again.predicted)
+def test_labels_are_columns_of_classes():
+    targets, of_classes = encoded_targets(np.array(["left", "right", "left"]))
+    assert of_classes
+    np.testing.assert_array_equal(targets > 0, [[True, False], [False, True], [True, False]])
 
 
-def test_one_cluster_is_refused():
-    X, y = np.eye(3), np.arange(3.0)
-    with pytest.raises(InputError, match="expected points of two clusters or more to leave out, found 3 of one"):
-        left_out_predictions(Nystrom(), X, y, clusters=np.zeros(3))
-    np.testing.assert_array_equal(left_out(X, y[:, None], np.zeros(3))[0], np.ones((3, 1)))
+def test_one_cluster_is_predicted_by_the_mean():
+    np.testing.assert_array_equal(left_out(np.eye(3), np.arange(3.0)[:, None], np.zeros(3))[0], np.ones((3, 1)))
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(12) // 3])
