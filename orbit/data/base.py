@@ -395,7 +395,7 @@ class Loader(Component):
                 points = replace(points, X=np.asarray(encoder.transform(points.X)))
             if counts:
                 found = ", ".join(f"{name} ({count})" for name, count in counts.items())
-                warnings.warn(f"{path}: missing: {found}; imputed as in training", stacklevel=2)
+                warnings.warn(f"{path}: missing, or no numbers: {found}; imputed as in training", stacklevel=2)
         elif not isinstance(points.X, np.ndarray):
             raise InputError(f"{path}: expected a model that takes the columns of a table by name; fit it again")
         expected = tuple(form["shape"])
