@@ -211,6 +211,24 @@ def test_the_model_has_the_best_orbit_and_the_encoder(rng):
     assert found.model(50).fit(data.X_train, data.y_train).score(data.X_test, data.y_test) > 0.8
 
 
+@pytest.mark.parametrize(("of_values", "is_simple"), [(0.055, False), (0.08, True)])
+def test_an_error_lower_by_a_third_needs_no_test(of_values, is_simple, rng):
+    X, y = rng.standard_normal((12, 3)), np.arange(12) % 2
+    points = sampled(X, y, None, None, None, 500, 0)
+    noise = np.where(np.arange(12) % 2, 0.02, 1.98)  # pairs of opposite errors, so that no test finds a difference
+    trials = [
+        Trial(Orbit(), errors, None, 1.0, 0.0, encoder)
+        for errors, encoder in (
+            (0.2 * noise, None),
+            (of_values * noise[::-1], BySize(values="beside")),
+            (0.1 * noise, BySize()),
+        )
+    ]
+    assert points.p_value(trials[1], trials[2]) > 0.05
+    ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
+    assert (simplest(ranked).encoder is trials[2].encoder) == is_simple
+
+
 def test_the_model_of_numbers_is_a_regression(rng):
     X = rng.normal(size=(40, 3))
     found = discover(X, X @ [1.0, 2.0, 3.0], groups=[], refine=False)

@@ -22,7 +22,7 @@ from orbit.core.random import generator
 from orbit.core.threads import default_threads, in_threads, threads_for
 from orbit.data.base import Task
 from orbit.data.splits import guess_task
-from orbit.discovery.result import RELEVANT, SIGNIFICANT, Trial
+from orbit.discovery.result import CLEAR, RELEVANT, SIGNIFICANT, Trial
 from orbit.encoders import Encoder, NoEncoder, UnionEncoder
 from orbit.kernels.base import median_distance
 from orbit.orbits import Orbit, random_orbit_points
@@ -161,7 +161,8 @@ class LabelledPoints:
         return trial.error < other.error and self.p_value(trial, other) < SIGNIFICANT
 
     def _is_far(self, trial: Trial, lowest: Trial) -> bool:
-        return lowest.error < (1 - RELEVANT) * trial.error and self.falls(lowest, trial)
+        is_lower = lowest.error < (1 - RELEVANT) * trial.error and self.falls(lowest, trial)
+        return is_lower or lowest.error < (1 - CLEAR) * trial.error
 
     def tested(self, trials: list[Trial]) -> list[Trial]:
         """Trials with their tests against the first, the identity, and against the one with the lowest error."""

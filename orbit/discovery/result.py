@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 # columns of a table, which smooth, lowered it by 2 % in seeds 0 to 2 of benchmarks/discover_trials.py.
 SIGNIFICANT, RELEVANT = 0.05, 0.05
 
+# Of two encoders neither is near to the other if the errors differ by this share, whatever a test of few points says;
+# docs/results/choices.md has what it was chosen on.
+CLEAR = 1 / 3
+
 #: The error in words, which are not to be read as a share of wrong answers.
 UNEXPLAINED = "unexplained share of the variance of y, by leave-one-out"
 
@@ -50,7 +54,8 @@ class Trial:
         The probability of a difference from the identity at least as large by chance, by the paired t test of the
         absolute errors, after Holm's correction for the number of trials.
     is_near : bool
-        Whether the lowest error is not lower by more than 5 % and, without a correction, more than chance.
+        Whether the lowest error is not lower by more than 5 % and, without a correction, more than chance, and not
+        lower by more than a third.
     """
 
     orbit: Orbit
