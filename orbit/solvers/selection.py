@@ -30,8 +30,6 @@ SAMPLED_ROWS = 1000
 
 # With fewer values every choice is an end of the path.
 _FEWEST_VALUES = 3
-# Relative to the features, such as the smallest lambda of the default path of least squares.
-_NEAR_ROUNDING = 1e-12
 
 Score = Callable[[float], float]
 
@@ -222,18 +220,16 @@ def _reject_indefinite(score: Score) -> Score:
 def end_of_path(path: np.ndarray, scores: np.ndarray, value: float) -> Literal["smallest", "largest"] | None:
     """Which end of an ascending path the chosen value is, if it is one and better than the next value; else None.
 
-    None also for fewer than three values, of which every choice is an end, and for a smallest one that is so small that
-    rounding would decide among smaller ones.
+    None also for fewer than three values, of which every choice is an end.
 
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.7, 0.6, 0.1]), 1.0)
     'smallest'
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.6, 0.7, 0.7]), 3.0)
-    >>> end_of_path(np.array([1e-13, 1e-12, 1e-11]), np.array([0.7, 0.6, 0.1]), 1e-13)
     """
     if len(path) < _FEWEST_VALUES or path[0] < value < path[-1] or not np.isfinite(scores).any():
         return None
     at, inside = (0, 1) if value <= path[0] else (-1, -2)
-    if scores[at] <= scores[inside] or (at == 0 and 0 < value <= _NEAR_ROUNDING):
+    if scores[at] <= scores[inside]:
         return None
     return "smallest" if at == 0 else "largest"
 
