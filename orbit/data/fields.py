@@ -254,12 +254,13 @@ def _axes(content: xarray.Dataset, features: Sequence[str], dims: Sequence[str])
 
 def _grows(content: xarray.Dataset, dim: str) -> bool:
     values = content[dim].to_numpy()
-    return bool(values[-1] >= values[0])
+    return not len(values) or bool(values[-1] >= values[0])
 
 
 def _aligned(content: xarray.Dataset, axes: Mapping[str, bool]) -> xarray.Dataset:
     """New points whose axes have the order and the directions of those of training."""
-    backwards = [dim for dim, grows in axes.items() if dim in content.coords and _grows(content, dim) != grows]
+    # an axis may be lacking, or be a single place without one; such points are refused by their shape
+    backwards = [dim for dim, grows in axes.items() if dim in content.indexes and _grows(content, dim) != grows]
     turned = content.isel({dim: slice(None, None, -1) for dim in backwards})
     return turned.transpose(*axes, ..., missing_dims="ignore")
 

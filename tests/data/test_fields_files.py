@@ -177,5 +177,7 @@ def test_axes_of_points_have_one_order_and_direction(tmp_path):
     points = loaders[0].read_points(paths[0], expected.form)
     other = write(mixed.transpose("lon", "lat", "time").isel(lat=slice(None, None, -1)), tmp_path / "other.nc")
     np.testing.assert_array_equal(loaders[0].read_points(other, expected.form).X, points.X)
+    with pytest.raises(InputError, match="shape"):  # a single latitude, of which no direction is known
+        loaders[0].read_points(write(square.isel(lat=0), tmp_path / "line.nc"), expected.form)
     old = {key: value for key, value in expected.form.items() if key != "axes"}
     np.testing.assert_array_equal(loaders[0].read_points(paths[0], old).X, points.X)
