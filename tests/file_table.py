@@ -109,6 +109,25 @@ def nifti(values: np.ndarray = SCAN) -> Write:
     return write
 
 
+def mrc(values: np.ndarray = STACK) -> Write:
+    def write(path: Path) -> None:
+        import mrcfile
+
+        stored = values.astype(np.int16) if values.dtype == np.uint8 else values
+        with mrcfile.new(path, stored, compression="gzip" if path.suffix == ".gz" else None) as file:
+            if values.ndim == 3 and ".mrcs" in path.suffixes:
+                file.set_image_stack()
+
+    return write
+
+
+def mrc_listed(folder: Path) -> None:
+    """Pages 1 to 4 of a stack, as RELION names them, in a table."""
+    mrc()(folder / "stack.mrcs")
+    lines = [f"{i + 1:06d}@stack.mrcs,{CAT_OWL[i % 2]}" for i in range(4)]
+    (folder / "labels.csv").write_text("\n".join(["file,label", *lines]))
+
+
 def cut(write: Write, part: float) -> Write:
     """The first part of what ``write`` writes."""
 
@@ -313,7 +332,7 @@ def molecule_file(what: str, path: str, write: Write, atoms: int = 8, **more: An
     return File("molecules", what, path, named(path, write), (atoms, atoms), labels=labels, settings=settings, **more)
 
 
-RGB, ALL, VOLUME = {"channels": "rgb"}, {"channels": "all"}, {"pages": "volume"}
+RGB, ALL, VOLUME, PICTURES = {"channels": "rgb"}, {"channels": "all"}, {"pages": "volume"}, {"pages": "pictures"}
 
 FILES = [
     picture("PNG, 8 bits", ".png", pillow(GREY), GREY / 255),
@@ -361,7 +380,8 @@ FILES = [
     picture("TIFF, pages as depth", ".tif", pages(), STACK / 255, **VOLUME),
     picture("TIFF, the first page", ".tif", pages(), STACK[0] / 255, pages="first"),
     picture("TIFF, pages, not said what they are", ".tif", pages(),
-            error="has 5 channels, expected grey or colour; set dataset.channels=all or dataset.pages=volume"),
+            error="set dataset.channels=all or dataset.pages=volume, or pictures"),
+    picture("TIFF, each page a picture", ".tif", pages(), (6, 8), 0, TOP, **PICTURES),
     picture("OME-TIFF, channels", ".ome.tif", pages(axes="CYX"), STACK.transpose(1, 2, 0) / 255, **ALL),
     picture("OME-TIFF, depth", ".ome.tif", pages(axes="ZYX"), STACK / 255, **VOLUME),
     picture("OME-TIFF, depth and channels", ".ome.tif", pages(np.stack([STACK, STACK // 2]), "CZYX"),
@@ -404,8 +424,16 @@ FILES = [
     picture("MGH, compressed", ".mgz", nifti(), UPRIGHT / 255, **VOLUME),
     picture("MGH", ".mgh", nifti(), UPRIGHT / 255, **VOLUME),
     picture("NIfTI, slices, not said what they are", ".nii", nifti(),
-            error="has 6 channels, expected grey or colour; set dataset.channels=all or dataset.pages=volume"),
+            error="set dataset.channels=all or dataset.pages=volume, or pictures"),
     picture("NIfTI, cut", ".nii", cut(nifti(), 0.5), error="is not a readable picture", **VOLUME),
+    picture("MRC", ".mrc", mrc(GREY), GREY / 255),
+    picture("MRC, volume, compressed", ".map.gz", mrc(), STACK / 255, **VOLUME),
+    picture("MRC, floats, each section a picture", ".mrcs", mrc(STACK.astype(np.float32)), (6, 8), 0, TOP, **PICTURES),
+    picture("MRC, complex numbers", ".mrc", mrc(GREY.astype(np.complex64)), error="holds complex numbers"),
+    picture("MRC, cut", ".mrc", cut(mrc(), 0.9), error="is not a readable picture", **VOLUME),
+    File("images", "pages of a stack, listed in a table", "labels.csv", mrc_listed, (6, 8), 0, TOP),
+    File("images", "listed in a STAR file", "labels.star", named("labels.star", text("data_\n")),
+         error="it is a STAR file (starfile.read reads it); save it as CSV or Parquet"),
     File("images", "in folders train and test", "", in_classes(".png", pillow(GREY), (
         "train/cat/1", "train/owl/1", "Testing/cat/1", "Testing/owl/1")), (6, 8), 0, TOP),
     File("images", "in folders inside those of the classes", "", in_classes(".png", pillow(GREY), (

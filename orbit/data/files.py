@@ -39,7 +39,7 @@ _BEGINNINGS = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
 # The extras of this project by the packages that read files.
 _EXTRAS = {
     **{"ase": "chemistry", "rdkit": "chemistry", "tifffile": "images"},
-    **{"astropy": "astronomy", "nibabel": "volumes", "xarray": "fields"},
+    **{"astropy": "astronomy", "nibabel": "volumes", "xarray": "fields", "mrcfile": "images"},
 }
 
 

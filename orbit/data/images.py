@@ -15,7 +15,18 @@ from orbit.core.grid import middle
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
 from orbit.data.labelled_files import LabelledFiles
-from orbit.data.pictures import SUFFIXES, Channels, Missing, Pages, read_picture, voxel_sides
+from orbit.data.pictures import (
+    SUFFIXES,
+    Channels,
+    Missing,
+    Pages,
+    forget_stack,
+    holder,
+    page_name,
+    pages_of,
+    read_picture,
+    voxel_sides,
+)
 from orbit.registry import register
 
 Scale = Literal["range", "percentile", "each", "none"]
@@ -42,7 +53,8 @@ class Images(LabelledFiles):
     Points have shape (height, width) in grey, else (height, width, channels), and values in [0, 1]. PNG, JPEG, WebP,
     BMP, GIF, JPEG 2000 and TIFF files of 8 bits are read by Pillow, other TIFF files by tifffile (``pip install
     'orbit-kernels[images]'``), FITS files by astropy (``orbit-kernels[astronomy]``), NIfTI and MGH files by nibabel
-    (``orbit-kernels[volumes]``), turned so that their axes go to the right, to the front and up.
+    (``orbit-kernels[volumes]``), turned so that their axes go to the right, to the front and up, and MRC files (.mrc,
+    .mrcs, .map) by mrcfile (``orbit-kernels[images]``). In a table, ``7@stack.mrcs`` is the seventh page of a stack.
 
     Parameters
     ----------
@@ -57,9 +69,10 @@ class Images(LabelledFiles):
     channels : {"auto", "grey", "rgb", "all"}
         ``auto``: ``rgb`` if red, green and blue differ in any of 20 pictures spread over all, else ``grey``. ``all``
         are those of the files. Transparent pixels are shown on black.
-    pages : {"channels", "volume", "first"}
-        What several pages of a TIFF, planes of a FITS or slices of a NIfTI file are: channels, or the depth of points
-        of shape (depth, height, width); ``first`` leaves out all others. ``dataset=volumes`` is ``volume``.
+    pages : {"channels", "volume", "first", "pictures"}
+        What several pages of a TIFF, planes of a FITS, slices of a NIfTI or sections of an MRC file are: channels, or
+        the depth of points of shape (depth, height, width); ``first`` leaves out all others; ``pictures``: each is a
+        point, with the class of its file. ``dataset=volumes`` is ``volume``.
     scale : {"range", "percentile", "each", "none"}
         ``range`` divides integers by the largest number of as many bits (8, 10, 12, 14, 16, 24, 32 or 64) as the
         largest of all training pictures has, and maps the smallest and largest float to 0 and 1, unless all are in
@@ -101,6 +114,15 @@ class Images(LabelledFiles):
         if len(given) > 1:
             raise InputError(f"dataset.{', '.join(given)}: expected at most one of resize, crop and pad")
 
+    def _points_of(self, file: Path) -> list[Path]:
+        return pages_of(file) if self.pages == "pictures" else [file]
+
+    def _file_name(self, text: str) -> str:
+        return page_name(text)
+
+    def _on_disk(self, file: Path) -> Path:
+        return holder(file)
+
     def _how(self, reading: Mapping[str, Any]) -> str:
         how = {"grey": "in grey", "rgb": "in colour", "all": "with all channels"}[reading["channels"]]
         if self.scale == "none":
@@ -128,6 +150,7 @@ class Images(LabelledFiles):
             n_bytes[i] = picture.dtype.itemsize if picture.dtype.kind in "iu" else 0
 
         kept = self._each(files, read)
+        forget_stack()
         X, n_bytes = (X[kept], n_bytes[kept]) if len(kept) < len(files) else (X, n_bytes)
         white = (
             None if self.scale in ("each", "none") else _to_one_white(X, n_bytes, form.get("white") if form else None)

@@ -6,7 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -166,6 +166,7 @@ class LabelledFiles(OwnData):
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
         listed = self._of_folders() if self.manifest is None else self._of_manifest(Path(self.manifest).expanduser())
+        listed = self._each_point(listed)
         try:
             X, read, reading = self._read(listed.files, None)
         except DataFileError as error:
@@ -189,6 +190,23 @@ class LabelledFiles(OwnData):
         more |= {"test_names": {"file": np.array(names)[test]}}
         return Dataset.of_parts(self.name, listed.task, X, listed.y, train, test, source, **more)
 
+    def _points_of(self, file: Path) -> list[Path]:
+        """The names of the points in a file; where it holds one, of the file."""
+        return [file]
+
+    def _file_name(self, text: str) -> str:
+        """The name of a file, or of a point in it, as a table has it."""
+        return text
+
+    def _on_disk(self, file: Path) -> Path:
+        """The file that has a point of :meth:`_points_of`."""
+        return file
+
+    def _each_point(self, listed: Listed) -> Listed:
+        points = [self._points_of(file) for file in listed.files]
+        rows = np.repeat(np.arange(len(points)), [len(each) for each in points])
+        return replace(listed.take(rows), files=[point for each in points for point in each])
+
     def _name(self) -> str:
         return Path(self.manifest or self.path or "").name
 
@@ -201,6 +219,7 @@ class LabelledFiles(OwnData):
             return super()._read_points(path, form)
         else:
             files, folder = self._new_files(base), base.parent if base.is_file() else base
+        files = [point for file in files for point in self._points_of(file)]
         X, read, _ = self._read(files, form)
         self._apply_scale(X, form)
         return Points(X, _names([files[i] for i in read], folder))
@@ -282,8 +301,8 @@ class LabelledFiles(OwnData):
         return without_units(table, units, options), units
 
     def _listed_files(self, table: pd.DataFrame, of: Path, base: Path) -> list[Path]:
-        files = [base / name for name in table[self.file_column]]
-        if missing := [file for file in files if not file.is_file()]:
+        files = [base / self._file_name(name) for name in table[self.file_column]]
+        if missing := [file for each in files if not (file := self._on_disk(each)).is_file()]:
             raise DataFileError(
                 f"{len(missing)} of {len(files)} files that {of.name} names do not exist, e.g. "
                 f"{missing[0].absolute()}; paths start from dataset.path, or from the folder of {of.name}"

@@ -1,8 +1,10 @@
-"""Picture files as arrays: what Pillow, tifffile, astropy and nibabel read."""
+"""Picture files as arrays: what Pillow, tifffile, astropy, nibabel and mrcfile read."""
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -13,15 +15,16 @@ from orbit.core.errors import DataFileError, InputError
 from orbit.data.files import readable
 
 Channels = Literal["grey", "rgb", "all"]
-Pages = Literal["channels", "volume", "first"]
+Pages = Literal["channels", "volume", "first", "pictures"]
 Missing = Literal["refuse", "nearest"]
 
 _TIFF, _NIFTI = (".tif", ".tiff"), (".nii", ".nii.gz", ".mgz", ".mgh")
 _FITS = (".fits", ".fit", ".fts", ".fits.gz", ".fit.gz", ".fits.fz")
+_MRC = (".mrc", ".mrcs", ".map", ".mrc.gz", ".mrcs.gz", ".map.gz")
 _JPEG = (".jpg", ".jpeg", ".jpe", ".jfif")
 _PILLOW = (*_JPEG, ".png", ".webp", ".bmp", ".gif", ".jp2", ".j2k", ".tga", ".ppm", ".pgm", ".pbm")
 #: Suffixes of the files that are read, in lower case.
-SUFFIXES = _PILLOW + _TIFF + _FITS + _NIFTI
+SUFFIXES = _PILLOW + _TIFF + _FITS + _NIFTI + _MRC
 
 # Number of the tag of GeoTIFF files that names the value of pixels without one.
 _GDAL_NODATA = 42113
@@ -36,11 +39,12 @@ def read_picture(file: Path, channels: Channels, pages: Pages, missing: Missing 
     Parameters
     ----------
     file : Path
+        A file, or one of its pages as :func:`page_name` writes it, ``7@stack.mrcs``.
     channels : {"grey", "rgb", "all"}
         ``all`` are those of the file. Transparent pixels are shown on black.
-    pages : {"channels", "volume", "first"}
-        What several pages of a TIFF, planes of a FITS or slices of a NIfTI file are: channels, the depth of a volume,
-        or all but the first are left out.
+    pages : {"channels", "volume", "first", "pictures"}
+        What several pages of a TIFF, planes of a FITS, slices of a NIfTI or sections of an MRC file are: channels, the
+        depth of a volume, or all but the first are left out. Of pages that are pictures, each has its own name.
     missing : {"refuse", "nearest"}
         Pixels that are NaN or infinite, or have the value that a GeoTIFF file names as nodata. ``nearest``: they get
         the value of the nearest pixel of the same channel that has one.
@@ -56,21 +60,49 @@ def read_picture(file: Path, channels: Channels, pages: Pages, missing: Missing 
     InputError
         If it has other channels than grey or red, green and blue, and ``channels`` is not ``all``.
     """
-    name = file.name.lower()
-    reader = next((reader for suffixes, reader in _READERS.items() if name.endswith(suffixes)), _by_pillow)
-    with readable(file.absolute(), "is not a readable picture"):
-        values, axes, nodata = reader(file, channels)
-    stack = _stack(values if values.dtype != bool else values * np.uint8(255), axes, pages)
+    number, whole = _page_of(file)
+    values, axes, nodata = _read(file, channels) if number is None else _read_stack(whole, channels)
+    if number is None:
+        stack = _stack(values, axes, pages)
+    else:
+        planes = _stack(values, axes, "volume")
+        if not 0 < number <= len(planes):
+            raise DataFileError(f"{whole.absolute()} has pages 1 to {len(planes)}, expected page {number}")
+        stack = np.array(planes[number - 1 : number])
+    stack = stack if stack.dtype != bool else stack * np.uint8(255)
     lacks = _lacks(stack, nodata)
     if lacks.any():
         _check_lacks(lacks, nodata, missing, file)
         stack = _filled(stack, lacks)
     if channels != "all":
         if stack.shape[-1] > 1 and not ("S" in axes and stack.shape[-1] in (3, 4)):
-            advice = "set dataset.channels=all" + (" or dataset.pages=volume" if pages == "channels" else "")
+            advice = "set dataset.channels=all"
+            advice += " or dataset.pages=volume, or pictures" if pages == "channels" else ""
             raise InputError(f"{file} has {stack.shape[-1]} channels, expected grey or colour; {advice}")
         stack = _grey(stack) if channels == "grey" else stack[..., :3].repeat(3 if stack.shape[-1] == 1 else 1, axis=-1)
     return stack
+
+
+def page_name(name: str) -> str:
+    """``DIR/7@stack.mrcs`` for the seventh page of a stack, which RELION writes as ``000007@DIR/stack.mrcs``.
+
+    >>> page_name("000007@job1/stack.mrcs"), page_name("cat/1@2.png")
+    ('job1/7@stack.mrcs', 'cat/1@2.png')
+    """
+    number, at, rest = name.partition("@")
+    return Path(rest).with_name(f"{int(number)}@{Path(rest).name}").as_posix() if at and number.isdecimal() else name
+
+
+def holder(file: Path) -> Path:
+    """The file on disk that has a picture: a stack, of one of its pages."""
+    return _page_of(file)[1]
+
+
+def pages_of(file: Path) -> list[Path]:
+    """The pages of a file as pictures of their own; of a file with one page, or of a page, this one."""
+    number, _ = _page_of(file)
+    count = 1 if number is not None or file.name.lower().endswith(_PILLOW) else _n_pages(file)
+    return [file] if count == 1 else [file.with_name(f"{i + 1}@{file.name}") for i in range(count)]
 
 
 def voxel_sides(file: Path) -> np.ndarray | None:
@@ -82,6 +114,19 @@ def voxel_sides(file: Path) -> np.ndarray | None:
     image: Any = nibabel.load(file)
     sides, axes = nibabel.affines.voxel_sizes(image.affine), nibabel.io_orientation(image.affine)[:, 0]
     return sides[np.argsort(axes)][::-1]
+
+
+def _page_of(file: Path) -> tuple[int | None, Path]:
+    """The number of a page, from 1 on, and the file that has it; None for a whole file."""
+    number, at, name = file.name.partition("@")
+    if not at or not number.isdecimal() or file.is_file():
+        return None, file
+    return int(number), file.with_name(name)
+
+
+def _n_pages(file: Path) -> int:
+    values, axes, _ = _read_stack(file, "all")
+    return len(_stack(values, axes, "volume"))
 
 
 # Values, the axes as tifffile names them, and the value of pixels that have none.
@@ -136,12 +181,50 @@ def _by_nibabel(file: Path, channels: Channels) -> _Read:
     return values.transpose(2, 1, 0, *range(3, values.ndim)), "QYX" + "C" * (values.ndim - 3), None
 
 
+def _by_mrcfile(file: Path, channels: Channels) -> _Read:
+    import mrcfile
+
+    # a map of the file, of which pages are read; compressed files have none
+    opened = mrcfile.open(file) if file.suffix.lower() == ".gz" else mrcfile.mmap(file)
+    values = opened.data
+    if values.dtype.kind == "c":
+        raise DataFileError(f"{file.absolute()} holds complex numbers, expected densities")
+    return values, "Q" * (values.ndim - 2) + "YX", None
+
+
 _READERS: dict[tuple[str, ...], Callable[[Path, Channels], _Read]] = {
     _PILLOW: _by_pillow,
     _TIFF: _by_tifffile,
     _FITS: _by_astropy,
     _NIFTI: _by_nibabel,
+    _MRC: _by_mrcfile,
 }
+
+
+def _read(file: Path, channels: Channels) -> _Read:
+    name = file.name.lower()
+    reader = next((reader for suffixes, reader in _READERS.items() if name.endswith(suffixes)), _by_pillow)
+    with readable(file.absolute(), "is not a readable picture"):
+        return reader(file, channels)
+
+
+@lru_cache(maxsize=1)
+def _one_stack(file: Path, channels: Channels, changed: int) -> _Read:
+    return _read(file, channels)
+
+
+# Threads read pages of one stack after the other.
+_stack_lock = Lock()
+
+
+def _read_stack(file: Path, channels: Channels) -> _Read:
+    with _stack_lock, readable(file.absolute(), "is not a readable picture"):
+        return _one_stack(file, channels, file.stat().st_mtime_ns)
+
+
+def forget_stack() -> None:
+    """Free the memory of the stack that was read last."""
+    _one_stack.cache_clear()
 
 
 def _stack(values: np.ndarray, axes: str, pages: Pages) -> np.ndarray:

@@ -27,6 +27,7 @@ _OTHERS = dict.fromkeys((".xls", ".xlsx", ".ods"), "a spreadsheet") | {
     ".sav": "an SPSS file",
     ".dta": "a Stata file",
     ".rds": "an R file",
+    ".star": "a STAR file (starfile.read reads it)",
 }
 _ARCHIVES = ".zip", ".gz", ".bz2", ".xz", ".zst", ".tar"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import tifffile
-from file_table import STACK, fits, in_classes, nifti, pages
+from file_table import STACK, fits, in_classes, mrc, mrc_listed, nifti, pages
 from samples import draw, draw_classes
 
 from orbit.core.errors import DataFileError, InputError
@@ -237,6 +237,33 @@ def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, writ
     monkeypatch.setitem(sys.modules, modules, None)
     with pytest.raises(InputError, match=f"needs the package {message}"):
         Images(str(tmp_path)).load(0)
+
+
+@pytest.mark.parametrize(("suffix", "write"), [(".mrcs", mrc()), (".mrcs.gz", mrc()), (".tif", pages())])
+def test_pages_of_a_stack_are_pictures_with_the_class_of_its_file(tmp_path, suffix, write):
+    in_classes(suffix, write, ("cat/1", "owl/1"))(tmp_path)
+    images = Images(str(tmp_path), pages="pictures", scale="none", test_fraction=0.5)
+    data = images.load(0)
+    for name, x, y in zip(data.test_names["file"], data.X_test, data.y_test, strict=True):
+        assert name.endswith(f"@1{suffix}")
+        assert name.startswith(y)
+        np.testing.assert_array_equal(x, STACK[int(Path(name).name.split("@")[0]) - 1])
+    points = images.read_points(str(tmp_path / "cat" / f"1{suffix}"), data.form)
+    np.testing.assert_array_equal(points.X, STACK)
+    assert list(points.ids) == [f"{i + 1}@1{suffix}" for i in range(5)]
+
+
+def test_a_table_names_pages_of_stacks_as_relion_does(tmp_path):
+    (tmp_path / "job1").mkdir()
+    mrc_listed(tmp_path / "job1")
+    lines = (tmp_path / "job1" / "labels.csv").read_text().replace("stack", "job1/stack")
+    (tmp_path / "labels.csv").write_text(lines)
+    data = Images(manifest=str(tmp_path / "labels.csv"), scale="none").load(0)
+    (name,) = data.test_names["file"]
+    np.testing.assert_array_equal(data.X_test[0], STACK[int(Path(name).name.split("@")[0]) - 1])
+    (tmp_path / "labels.csv").write_text(lines.replace("000004", "000006"))
+    with pytest.raises(DataFileError, match=r"stack\.mrcs has pages 1 to 5, expected page 6"):
+        Images(manifest=str(tmp_path / "labels.csv")).load(0)
 
 
 def test_sizes_are_made_equal_by_the_middle(tmp_path):
