@@ -94,6 +94,12 @@ def taylor_green(X: np.ndarray) -> np.ndarray:
     return np.column_stack([np.cos(x) * np.sin(z), -np.sin(x) * np.cos(z)])
 
 
+def layers(X: np.ndarray) -> np.ndarray:
+    """The flow with the stream function sin(3 x) cos(z / 2), which changes faster along x than along z."""
+    x, z = 3 * X[:, 0], X[:, 1] / 2
+    return np.column_stack([-0.5 * np.sin(x) * np.sin(z), -3 * np.cos(x) * np.cos(z)])
+
+
 def abc(X: np.ndarray) -> np.ndarray:
     """The flow of Arnold, Beltrami and Childress."""
     return np.sin(np.roll(X, 1, axis=1)) + np.cos(np.roll(X, -1, axis=1))
@@ -104,6 +110,8 @@ FIELDS: list[tuple[Callable[[np.ndarray], np.ndarray], int, int]] = [
     (taylor_green, 2, 100),
     (taylor_green, 2, 300),
     (abc, 3, 200),
+    (layers, 2, 100),
+    (layers, 2, 300),
 ]
 
 

@@ -272,7 +272,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             features = kernel_features(self.kernel_, landmarks, *moved)
         choice = choose_lengthscale(self.kernel_, features, targets, clusters, by_evidence=rule != "auto")
         median, self.kernel_ = self.kernel_, self.kernel_.rescaled(choice.multiple)
-        if not (rule == "auto" and self._has_simple_gram(rule) and self._each(rule, X)):
+        is_compared = rule == "auto" and not isinstance(self.kernel_, FieldKernel) and self._has_simple_gram(rule)
+        if not (is_compared and self._each(rule, X)):
             return choice
         self.kernel_, of_columns = choose_columns(median, self.kernel_, moved[0][0], targets, clusters, seed)
         return of_columns or choice
@@ -298,7 +299,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             If it is not, and each column should get a lengthscale.
         """
         is_simple = (self.equivariant or len(self.orbit_.weights_) == 1) and self.kernel_.has_profile
-        if rule == "ard" and (not is_simple or self.equivariant or isinstance(self.kernel_, FieldKernel)):
+        if rule == "ard" and not (is_simple and len(self.orbit_.weights_) == 1):
             raise InputError(
                 f"kernel.lengthscale=ard needs group=identity and a kernel with a lengthscale and a derivative, found "
                 f"{self.orbit_.group_.label()} and {self.kernel_.label()}: choose kernel.lengthscale=evidence"
@@ -308,8 +309,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _each(self, rule: str, X: np.ndarray) -> bool:
         """Whether each column gets a lengthscale."""
         is_table = self.encoder_.is_identity and X.ndim == 2 and X.shape[1] <= MOST_COLUMNS
-        is_turned = self.equivariant or isinstance(self.kernel_, FieldKernel)
-        return rule == "ard" or (is_table and X.shape[1] > 1 and not is_turned)
+        return rule == "ard" or (is_table and X.shape[1] > 1 and not self.equivariant)
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
         """Fit the encoder to moved points; returns the vectors to which the kernel is fitted.

@@ -158,7 +158,7 @@ def _covariance(kernel: Any, X: Tensor) -> Covariance:
 
     def of_fields(u: Tensor) -> Tensor:
         n, d = X.shape
-        blocks = kernel.blocks((X[:, None] - X).reshape(-1, d) * u)
+        blocks = kernel.blocks((X[:, None] - X).reshape(-1, d), u.abs())
         return blocks.reshape(n, n, d, d).transpose(1, 2).reshape(n * d, n * d)
 
     if isinstance(kernel, FieldKernel):

@@ -50,6 +50,10 @@ class ScaledColumns(Kernel):
     def label(self) -> str:
         return self.base.label()
 
+    def profile(self, t: Tensor) -> Tensor:
+        """k of points whose distance, in units of the lengthscales, to the power of the kernel's order is ``t``."""
+        return self.base.profile(t)
+
     def rescaled(self, multiple: float) -> Self:
         return type(self)(self.base.rescaled(multiple), self.scales)
 

@@ -315,18 +315,21 @@ class FieldKernel(OperatorKernel):
         return np.sqrt(a) * along + np.sqrt(b) * (lengths * np.eye(d) - along)
 
     def signatures(self, delta: np.ndarray) -> np.ndarray:
-        lengthscale = self._fitted_base().lengthscale_
-        return self.blocks(torch.tensor(delta, dtype=torch.float64) / lengthscale).detach().numpy() / lengthscale**2
+        rates = torch.tensor(1 / np.atleast_1d(self._fitted_base().lengthscale_))
+        blocks = self.blocks(torch.tensor(delta, dtype=torch.float64), rates) * rates.square().mean()
+        return blocks.detach().numpy()
 
-    def blocks(self, u: Tensor) -> Tensor:
-        """l^2 K0(l u) for the lengthscale l and u, shape ``(m, d)``: shape ``(m, d, d)``, differentiable.
+    def blocks(self, delta: Tensor, rates: Tensor) -> Tensor:
+        """K0(delta) over the mean of s^2, for differences ``(m, d)``: shape ``(m, d, d)``, differentiable.
 
-        With k0(l u) = f(|u|^2) the Hessian by u is 2 f' I + 4 f'' u u^T.
+        ``rates`` are s = 1 / lengthscale, one or one for each coordinate. With u = s delta and k0(delta) = f(|u|^2),
+        the Hessian by delta is S (2 f' I + 4 f'' u u^T) S, S the diagonal matrix of s.
         """
         a, b = self._shares()
-        identity = torch.eye(u.shape[1], dtype=u.dtype)
+        u, identity = delta * rates, torch.eye(delta.shape[1], dtype=delta.dtype)
+        shares = (rates / rates.square().mean().sqrt()).expand(delta.shape[1])
         first, second = (values[:, None, None] for values in _derivatives(self._fitted_base(), u.square().sum(1)))
-        H = 2 * first * identity + 4 * second * u[:, :, None] * u[:, None]
+        H = (2 * first * identity + 4 * second * u[:, :, None] * u[:, None]) * shares[:, None] * shares
         return (b - a) * H - b * H.diagonal(dim1=1, dim2=2).sum(1)[:, None, None] * identity
 
 

@@ -5,10 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from orbit import (
+    CurlFree,
     Cyclic,
     Decomposable,
+    DivergenceFree,
     Exact,
     Gaussian,
     GaussianProcess,
@@ -23,7 +26,7 @@ from orbit import (
     RationalQuadratic,
     Rotation,
 )
-from orbit.approx import column_lengthscales
+from orbit.approx import OperatorExact, column_lengthscales
 from orbit.approx.column_lengthscales import choose_columns
 from orbit.approx.evidence import _covariance, choose_by_evidence
 from orbit.approx.scales import ScaleChoice
@@ -122,6 +125,38 @@ def test_the_kernel_matrix_of_a_search_and_its_gradient(rng, kernel, n_parameter
     np.testing.assert_allclose(K, fitted.gram(X * np.abs(u) ** (2 / fitted.distance_order)), atol=1e-6)
     change = [np.subtract(*(of_parameters(u + sign * step)[0] for sign in (1, -1))) for step in np.eye(len(u)) * h]
     np.testing.assert_allclose(gradient(G), [(G * each).sum() / (2 * h) for each in change], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [CurlFree, DivergenceFree])
+def test_the_kernel_matrix_of_a_search_for_fields(rng, kernel):
+    X, rates = rng.standard_normal((8, 3)), np.array([0.7, 1.2, 0.4])
+    fitted = kernel(lengthscale=1.0).fit(X)
+    K, _ = _covariance(fitted, torch.from_numpy(X))(rates)
+    scaled = fitted.with_base(ScaledColumns(fitted.base_, rates))
+    np.testing.assert_allclose(K * np.square(rates).mean(), scaled.gram(X), atol=1e-12)
+
+
+@pytest.mark.parametrize(("kernel", "turn"), [(CurlFree, [[1, 0], [0, 1]]), (DivergenceFree, [[0, 1], [-1, 0]])])
+@pytest.mark.parametrize("approx", [OperatorExact, OperatorRandomFourier])
+def test_each_coordinate_of_a_field_gets_a_lengthscale(rng, kernel, turn, approx):
+    X = rng.uniform(-2, 2, (120, 2))
+    x, z = X.T * [[3], [0.5]]
+    gradient = np.column_stack([3 * np.cos(x) * np.cos(z), -0.5 * np.sin(x) * np.sin(z)])  # of sin(3 x) cos(z / 2)
+    Y = gradient @ np.array(turn) + 0.1 * rng.standard_normal((120, 2))
+    found = approx(kernel(lengthscale="evidence"), random_state=0).fit(X, Y)
+    ratio = np.divide(*found.kernel_.lengthscale_)
+    assert 0.1 < ratio < 0.4
+    assert "one for each of 2 columns" in str(found.chosen_scale_)
+
+
+def test_a_field_that_turns_with_its_points_gets_one_lengthscale(rng):
+    X = rng.uniform(-2, 2, (60, 2))
+    Y = np.column_stack([-X[:, 1], X[:, 0]]) * np.exp(-np.square(X).sum(1))[:, None]
+    turns = Orbit(Orthogonal(2), size=8)
+    phi = OperatorRandomFourier(DivergenceFree(lengthscale="evidence"), turns, equivariant=True, random_state=0)
+    assert isinstance(phi.fit(X, Y).kernel_.lengthscale_, float)
+    with pytest.raises(InputError, match=r"kernel.lengthscale=ard needs group=identity"):
+        clone(phi).set_params(kernel=DivergenceFree(lengthscale="ard")).fit(X, Y)
 
 
 def test_the_evidence_is_the_largest_nearby(table):

@@ -25,6 +25,7 @@ from orbit.kernels import (
     Polynomial,
     RationalQuadratic,
 )
+from orbit.kernels.column_scales import ScaledColumns
 from orbit.learners import AdaGradRegressor, CGRegressor, SteinRegressor
 from orbit.solvers.structure import GramStructure, StructuredFeatures, structure_of
 from orbit.testing import ComponentContract, KernelMapContract, OperatorKernelContract
@@ -110,9 +111,12 @@ def test_factors_are_roots_of_the_spectral_matrices(rng, d):
 
 
 @pytest.mark.parametrize("base", [RationalQuadratic(alpha=2.0), Matern(nu=1.5), Matern(nu=2.5)], ids=repr)
-def test_differentiated_signatures_are_differences_of_the_kernel(rng, base):
+@pytest.mark.parametrize("scales", [None, (1.0, 0.4)])
+def test_differentiated_signatures_are_differences_of_the_kernel(rng, base, scales):
     """Central second differences of k0, at a step whose error is far below the tolerance."""
     kernel, delta, h = CurlFree(base, lengthscale=0.9).fit(np.zeros((1, 2))), rng.standard_normal((5, 2)), 1e-3
+    if scales is not None:
+        kernel = kernel.with_base(ScaledColumns(kernel.base_, np.array(scales)))
     value = lambda x: kernel.base_.gram(x, np.zeros((1, 2)))[:, 0]  # noqa: E731
     expected = np.empty((5, 2, 2))
     for i, e in enumerate(np.eye(2) * h):
