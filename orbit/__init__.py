@@ -61,7 +61,7 @@ let_waiting_threads_sleep()
 # Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
 _MODULES = {"Discovery": "discovery", "discover": "discovery"}
 _MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
-_FILES = "arrays", "fields", "images", "molecules", "series", "sounds", "table", "volumes"
+_FILES = "arrays", "clouds", "fields", "images", "molecules", "series", "sounds", "table", "volumes"
 _MODULES |= dict.fromkeys(["as_dataset", *(f"read_{kind}" for kind in _FILES)], "data.read")
 _PACKAGES = (*PACKAGES, "engine", "plots")
 _TWICE = {"Gradients"}

@@ -21,6 +21,7 @@ NO_VALUE, NODATA = np.where(GREY < 10, -9999, GREY.astype(np.int16)), [(42113, "
 STACK = np.stack([GREY // (i + 1) for i in range(5)])
 SCAN = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)  # to the right, to the front, up
 UPRIGHT = SCAN.transpose(2, 1, 0)
+POINTS = np.random.default_rng(0).uniform(-1, 1, (300, 3)) + 5e5  # as coordinates of a map
 CAT_OWL = ("cat", "owl")
 
 Write = Callable[[Path], None]
@@ -126,6 +127,31 @@ def mrc_listed(folder: Path) -> None:
     mrc()(folder / "stack.mrcs")
     lines = [f"{i + 1:06d}@stack.mrcs,{CAT_OWL[i % 2]}" for i in range(4)]
     (folder / "labels.csv").write_text("\n".join(["file,label", *lines]))
+
+
+def mesh(path: Path) -> None:
+    """A box of sides 1, 2 and 3."""
+    import trimesh
+
+    trimesh.creation.box((1, 2, 3)).export(path)
+
+
+def points_of_ply(path: Path) -> None:
+    import trimesh
+
+    trimesh.PointCloud(POINTS).export(path)
+
+
+def pcd(path: Path) -> None:
+    from pypcd4 import PointCloud
+
+    PointCloud.from_xyz_points(POINTS.astype(np.float32)).save(path)
+
+
+def lines(separator: str, names: str = "", suffix: str = "") -> Write:
+    """A line of text for each point."""
+    rows = [separator.join([*(f"{each:.6f}" for each in point), *([suffix] if suffix else [])]) for point in POINTS]
+    return text("\n".join([*([names] if names else []), *rows]) + "\n")
 
 
 def cut(write: Write, part: float) -> Write:
@@ -332,6 +358,12 @@ def molecule_file(what: str, path: str, write: Write, atoms: int = 8, **more: An
     return File("molecules", what, path, named(path, write), (atoms, atoms), labels=labels, settings=settings, **more)
 
 
+def cloud(what: str, suffix: str, write: Write, **more: Any) -> File:
+    """Centred, in class folders; of the box all points are on the surface."""
+    expected = {"shape": (256, 3), "low": -1, "high": 1} | more
+    return File("clouds", what, "", in_classes(suffix, write), **expected)
+
+
 RGB, ALL, VOLUME, PICTURES = {"channels": "rgb"}, {"channels": "all"}, {"pages": "volume"}, {"pages": "pictures"}
 
 FILES = [
@@ -450,6 +482,24 @@ FILES = [
     File("images", "one is damaged", "", with_a_bad_one, error="0.png is not a readable picture"),
     File("images", "one is damaged, left out", "", with_a_bad_one, (6, 8), 0, TOP, settings={"on_error": "skip"},
          warning="1 of 5 pictures are left out"),
+    cloud("PLY, points", ".ply", points_of_ply),
+    cloud("PLY, a mesh", ".ply", mesh, low=-1.5, high=1.5),
+    cloud("OBJ, a mesh", ".obj", mesh, low=-1.5, high=1.5),
+    cloud("STL", ".stl", mesh, low=-1.5, high=1.5),
+    cloud("OFF", ".off", mesh, low=-1.5, high=1.5),
+    cloud("GLB", ".glb", mesh, low=-1.5, high=1.5),
+    cloud("PCD", ".pcd", pcd),
+    cloud("XYZ", ".xyz", lines(" ")),
+    cloud("CSV with names", ".csv", lines(",", "x,y,z")),
+    cloud("text, with an intensity", ".txt", lines("\t", suffix="1.0"), shape=(256, 4),
+          settings={"columns": [0, 1, 2, 3]}),
+    cloud("text, without a column that is named", ".txt", lines(" "), settings={"columns": [0, 1, 2, 3]},
+          error="has 3 columns, expected at least 4"),
+    cloud(".npy", ".npy", lambda path: np.save(path, POINTS)),
+    cloud("XYZ, NaN without an echo", ".xyz", text("nan nan nan\n" + "0 0 1\n1 0 0\n" * 3), low=-0.5, high=0.5),
+    cloud("XYZ, no points", ".xyz", text("nan nan nan\n"), error="has no points"),
+    cloud("XYZ of a molecule", ".xyz", text("1\nmethane\nC 0 0 0\n"), error="is not a readable cloud"),
+    cloud("STL, cut", ".stl", cut(mesh, 0.5), error="is not a readable cloud"),
     File("images", "no pictures", "", in_classes(".doc", text("no picture")), error="expected a folder for each class"),
     *(recording(f"WAV, {bits}", ".wav", sound(subtype)) for bits, subtype in (
         ("8 bits", "PCM_U8"), ("16 bits", "PCM_16"), ("24 bits", "PCM_24"), ("32 bits", "PCM_32"), ("floats", "FLOAT"),

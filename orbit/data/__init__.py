@@ -3,6 +3,7 @@
 from orbit.data.arrays import Arrays as Arrays
 from orbit.data.base import Dataset as Dataset, Loader as Loader, Points as Points
 from orbit.data.cifar10 import CIFAR10 as CIFAR10
+from orbit.data.clouds import Clouds as Clouds
 from orbit.data.digits import Digits as Digits, RotatedDigits as RotatedDigits
 from orbit.data.fields import Fields as Fields
 from orbit.data.images import Images as Images

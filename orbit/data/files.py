@@ -40,6 +40,7 @@ _BEGINNINGS = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
 _EXTRAS = {
     **{"ase": "chemistry", "rdkit": "chemistry", "tifffile": "images"},
     **{"astropy": "astronomy", "nibabel": "volumes", "xarray": "fields", "mrcfile": "images"},
+    **{"trimesh": "clouds", "pypcd4": "clouds"},
 }
 
 

@@ -66,6 +66,22 @@ def read_volumes(path: str | None = None, *, random_state: RandomState = 0, **se
     return _read("images", path, random_state, {"pages": "volume", **settings})
 
 
+def read_clouds(path: str | None = None, *, random_state: RandomState = 0, **settings: Any) -> Dataset:
+    """Clouds of points and meshes in files; as :func:`read_images`, with the settings of ``Clouds``.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for i, name in enumerate(("bolt/1", "bolt/2", "gear/1", "gear/2")):
+    ...     (folder / name).parent.mkdir(exist_ok=True)
+    ...     np.savetxt(folder / f"{name}.xyz", np.random.default_rng(i).standard_normal((300 + i, 3)))
+    >>> orbit.read_clouds(folder, n_points=128).X_train.shape
+    (3, 128, 3)
+    """
+    return _read("clouds", path, random_state, settings)
+
+
 def read_sounds(path: str | None = None, *, random_state: RandomState = 0, **settings: Any) -> Dataset:
     """Recordings in class folders, or listed in a table; as :func:`read_images`, with the settings of ``Sounds``.
 
