@@ -114,6 +114,28 @@ def test_labels_of_another_length_are_refused_by_their_numbers(turned):
         Nystrom().fit(turned.X_train, turned.y_train[:-1])
 
 
+@pytest.mark.parametrize("regressor", [orbit.RidgeRegressor, orbit.GaussianProcess, orbit.KernelSVMRegressor])
+def test_classes_are_no_targets_of_a_regressor(rng, regressor):
+    X = rng.standard_normal((30, 4))
+    with pytest.raises(InputError, match=f"{regressor.__name__}: expected numbers as targets .*'high'.* a classifier"):
+        regressor().fit(X, np.where(X[:, 0] > 0, "high", "low"))
+    np.testing.assert_allclose(
+        regressor(1e-3).fit(X, X[:, 0].astype(str)).predict(X), regressor(1e-3).fit(X, X[:, 0]).predict(X)
+    )
+
+
+def test_several_columns_of_classes_are_refused(rng):
+    X = rng.standard_normal((30, 4))
+    with pytest.raises(InputError, match=r"one class for each point, found texts of shape \(30, 2\)"):
+        Nystrom().fit(X, np.where(X[:, :2] > 0, "high", "low"))
+
+
+def test_texts_among_the_points_are_refused_with_what_to_do():
+    X, _ = load_iris(return_X_y=True, as_frame=True)
+    with pytest.raises(InputError, match="Standardize: expected numbers as points .*'red'.*OneHotEncoder"):
+        Standardize().fit(X.assign(colour="red"))
+
+
 def test_nested_parameters_are_searched(turned):
     model = pipeline(RandomFourier(Gaussian(0.5), Orbit(Rotation("polar"), size=1), 60, random_state=0))
     grid = {

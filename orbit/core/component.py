@@ -108,11 +108,18 @@ def validated_points(estimator: Any, X: Any, reset: bool) -> np.ndarray:
     Raises
     ------
     ValueError
-        Unless ``reset``, which is for ``fit``, if they do not have the shape of the points of ``fit``, ``shape_in_``.
+        For texts. Unless ``reset``, which is for ``fit``, if they do not have the shape of the points of ``fit``,
+        ``shape_in_``.
     """
     if not reset and len(estimator.shape_in_) > 1 and isinstance(X, np.ndarray):
         _check_shape(estimator, X)  # scikit-learn would call the rows of an image features
-    X = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+    try:
+        X = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        advice = "leave texts out, or make columns of 0 and 1 of them, as OneHotEncoder and orbit.read_table do"
+        raise InputError(f"{type(estimator).__name__}: expected numbers as points ({error}); {advice}") from error
     if not reset:
         _check_shape(estimator, X)
     return X

@@ -167,6 +167,8 @@ class Learner(Estimator):
     def _validated(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
         """Features and targets of the kind that the learner takes, checked by scikit-learn."""
         numbers = isinstance(self, RegressorMixin)
+        if numbers:
+            _refuse_classes(y, type(self).__name__)
         if self.fits_tensors and isinstance(X, Tensor | TiledMatrix):
             y = validate_data(self, y=y, reset=reset, multi_output=numbers, y_numeric=numbers)
             return self._matrix(X, reset, y), y
@@ -239,6 +241,18 @@ class Learner(Estimator):
     def _chosen(self) -> float:
         assert self.path_parameter is not None
         return float(vars(self)[f"{self.path_parameter}_"])
+
+
+def _refuse_classes(y: Any, learner: str) -> None:
+    """Raise ``InputError`` for targets of a regressor that are texts and no numbers."""
+    values = np.asarray(y)
+    try:
+        if values.dtype.kind in "OSU":
+            values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{learner}: expected numbers as targets ({error}); classes need a classifier, such as RidgeClassifier"
+        ) from error
 
 
 def linear_predictions(X: Any, W: np.ndarray, b: np.ndarray | float) -> np.ndarray:
@@ -339,20 +353,31 @@ class SolverLearner(Learner):
         return self
 
     def _choose(self, X, y, weights, parts: list[Split], seed: int) -> tuple[float, np.ndarray]:
-        """The value of the path with the best mean score of the parts, and these means."""
+        """The value of the path with the best mean score of the parts, and these means.
+
+        Values are tried from the largest on. The path ends before one at which the solver does not converge on the
+        first part and scores lower than a larger value did there: it and smaller ones, which take the longest, have
+        NaN.
+        """
+        parts = [part for part in parts if not isinstance(self, ClassifierMixin) or len(np.unique(y[part[0]])) > 1]
         scores = np.full((len(parts), len(self.path_)), np.nan)
-        for i, (fit, validation) in enumerate(parts):
-            if isinstance(self, ClassifierMixin) and len(np.unique(y[fit])) < 2:
-                continue
-            w_fit, w_validation = subset_weights(weights, fit, validation)
-            for k, value in enumerate(self.path_):
+        for k in reversed(range(len(self.path_))):
+            value = float(self.path_[k])
+            for i, (fit, validation) in enumerate(parts):
+                w_fit, w_validation = subset_weights(weights, fit, validation)
                 solver = self._trained(value, X[fit], y[fit], w_fit, seed)
                 scores[i, k] = self._score(solver, X[validation], y[validation], w_validation)
-        scores = scores[~np.isnan(scores).all(1)]
+                if i == 0 and value in self._unconverged and (scores[0, k] < scores[0, k + 1 :]).any():
+                    break
+            else:
+                continue
+            self._unconverged.discard(value)
+            scores[:, k] = np.nan
+            break
         self.path_errors_ = None
         if len(scores) > 1:
-            self.path_errors_ = np.nanstd(scores, axis=0, ddof=1) / np.sqrt(len(scores))
-        means = np.nanmean(scores, axis=0) if len(scores) else np.full(len(self.path_), np.nan)
+            self.path_errors_ = scores.std(0, ddof=1) / np.sqrt(len(scores))
+        means = scores.mean(0) if len(scores) else np.full(len(self.path_), np.nan)
         return best_of_path(self.path_, dict(zip(self.path_, means, strict=True)).__getitem__, self.negligible_score)
 
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:

@@ -117,7 +117,7 @@ class KernelSVMClassifier(SolverClassifier):
     estimator_ : the fitted ``sklearn.svm.SVC``
     regularization_ : float
     path_, path_scores_ : arrays
-        The values tried and their mean accuracies on the validation parts.
+        The values and their mean accuracies on the validation parts; NaN as for :class:`KernelSVMRegressor`.
 
     Examples
     --------
@@ -171,7 +171,8 @@ class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
         Steps of the solver, the largest number over outputs.
     regularization_ : float
     path_, path_scores_ : arrays
-        The values tried and the negative mean square errors on the validation parts.
+        The values and their negative mean square errors on the validation parts; NaN for values that are not tried,
+        because the solver does not converge on the first part and a larger one is better there.
 
     Examples
     --------
@@ -203,6 +204,6 @@ class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
     def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> TransformedTargetRegressor:
         C = 1 / (2 * value * len(y))
         solver: Any = SVR(C=C, epsilon=self.epsilon, kernel=linear_kernel, max_iter=self.max_iter)
-        if y.ndim == 2 and y.shape[1] > 1:
+        if y.ndim == 2:
             solver = MultiOutputRegressor(solver)
         return TransformedTargetRegressor(solver, transformer=_WeightedScaler(weights))

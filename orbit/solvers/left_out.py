@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from orbit.core.errors import InputError
 from orbit.core.linalg import eigh
 from orbit.solvers.output_rows import OutputRows
 from orbit.solvers.repeats import equal_rows
@@ -37,10 +38,19 @@ def encoded_targets(y: np.ndarray, task: str | None = None, together: bool = Fal
 
     Several columns of numbers have equal variances unless they are scaled ``together``.
 
+    Raises
+    ------
+    InputError
+        For several columns of texts.
+
+    Examples
+    --------
     >>> encoded_targets(np.array(["a", "b"]))
     (array([[1.41421356, 0.        ],
            [0.        , 1.41421356]]), True)
     """
+    if y.ndim > 1 and y.dtype.kind == "U":
+        raise InputError(f"y: expected numbers, or one class for each point, found texts of shape {y.shape}")
     of_classes = are_classes(y) if task is None else task == "classification"
     Y = (y[:, None] == np.unique(y)).astype(np.float64) if of_classes else y.reshape(len(y), -1).astype(np.float64)
     variances = Y.var(0)

@@ -317,6 +317,20 @@ def test_solvers_that_do_not_converge_are_warned_of_once(learner, two_classes):
     ]
 
 
+def test_values_that_do_not_converge_and_are_worse_are_not_tried_on_all_parts(rng, monkeypatch):
+    X = rng.standard_normal((60, 3))
+    y = X + rng.standard_normal((60, 3))  # noise, so that the smallest values, which take the most steps, are worse
+    fits, fit = [], SVR.fit
+    monkeypatch.setattr(SVR, "fit", lambda svr, *args, **options: fits.append(svr.C) or fit(svr, *args, **options))
+    learner = KernelSVMRegressor([1e-9, 1e-8, 0.1, 0.3, 1.0], epsilon=0.5, max_iter=1000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)  # values that are not tried give none
+        learner.fit(X, y)
+    assert np.isnan(learner.path_scores_).tolist() == [True, True, False, False, False]
+    parts = len(validation_parts(60, 0.2, None, None, 0))
+    assert len(fits) == 3 * (3 * parts + 1 + 1), "three values on all parts, one on the first, and the chosen one"
+
+
 def test_default_paths():
     np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-6, -1, 6))
     np.testing.assert_allclose(LogisticClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-8, -1, 8))
