@@ -114,10 +114,12 @@ class Arrays(OwnData):
         clusters = self._of_points(arrays, _GROUPS, len(X))
         if test_keys:
             X_test, y_test = self._pair(arrays, *test_keys)
-            return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=clusters)
+            rows = np.arange(len(y_test))
+            return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=clusters, test_rows=rows)
         parts = self._parts(arrays, len(X))
         train, test, folds = self._divide(y, task, random_state, path, clusters, parts, f"path: array {_GROUPS!r}")
-        return Dataset.of_parts(self.name, task, X, y, train, test, source, clusters=clusters, folds=folds)
+        more = {"clusters": clusters, "folds": folds, "test_rows": test}
+        return Dataset.of_parts(self.name, task, X, y, train, test, source, **more)
 
     def _test_keys(self, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
         """The names of the arrays of a test part: those given, or those of X and y with ``_test`` if both are there."""

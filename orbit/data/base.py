@@ -53,7 +53,7 @@ class Dataset:
     encoder : TableEncoder or None
         The fitted step that turns the columns of a table into X; None for other data.
     test_rows : int array, shape (n_test,), or None
-        The rows of a table that are the test part.
+        The rows of a table, or of an array, that are the test part.
     test_names : dict of str to array, shape (n_test,)
         What names the test points in tables of predictions, such as the molecule and the place there of each atom.
     kinds : str or None

@@ -26,9 +26,11 @@ from orbit.data.series_files import (
     Unequal,
     of_length,
     read_archive,
+    read_series_files,
     read_series_table,
     trimmed,
 )
+from orbit.data.series_lists import lists_files
 from orbit.data.splits import check_clusters, guess_task
 from orbit.registry import register
 
@@ -39,7 +41,10 @@ _KINDS = f"a {', '.join((*ARCHIVE, *_TABLES, *_ARRAYS))} file"
 
 # Parameters that are those of arrays, and those that only tables have.
 _OF_ARRAYS = "path", "x_key", "y_key", "x_test_key", "y_test_key", "task", "test_fraction"
-_OF_TABLES = "test_path", "target", "id_column", "time_column", "step", "channels", "exclude", "group_column"
+_OF_TABLES = (
+    *("test_path", "target", "id_column", "time_column", "step", "channels", "exclude", "group_column"),
+    *("file_column", "split_column", "window"),
+)
 
 
 @register("dataset", "series")
@@ -72,8 +77,17 @@ class Series(OwnData):
         Time between the samples of a point, in the unit of ``time_column``, seconds for dates: series are interpolated
         linearly at equal steps, whatever the times of their rows. None: rows are samples, with a warning where their
         times are uneven.
+    file_column : str or None
+        Column of a table that lists files with one series each, such as ``records/17.csv``: CSV files with the samples
+        in their rows and a column for each channel, with or without names, .npy, .npz or .mat files. ``target``,
+        ``group_column`` and ``split_column`` are columns of the table that lists them, ``time_column`` of the files.
+    split_column : str or None
+        Column of a table with the part of each series: train, test or val.
+    window : int >= 1 or None
+        Samples of a point, where long series are cut into windows, one after the other; those of one series are in
+        one part, training or test, and what is left at its end is not used. Not for arrays.
     channels : list of str or None
-        Columns of a table with values; None: all that have no other use.
+        Columns with values, of a table or of the files that it lists; None: all that have no other use.
     exclude : list of str or None
         Columns of a table to leave out.
     group_column : str or None
@@ -86,7 +100,8 @@ class Series(OwnData):
         Samples of a point; None: those of the longest training series.
     x_key, y_key : str
         Names of the series, shape (n, length), (n, length, channels) or (n, channels, length), and of the classes or
-        numbers in an .npz or .mat file. NaN at the end of a series is after its end.
+        numbers in an .npz or .mat file. NaN at the end of a series is after its end. Of files that a table lists
+        ``x_key`` names the one series, unless there is only one array of several numbers.
     x_test_key, y_test_key : str or None
         The same of a test part in that file; None: ``X_test`` and ``y_test``, if it has them.
     channels_first : bool or None
@@ -130,6 +145,9 @@ class Series(OwnData):
     channels: list[str] | None = None
     exclude: list[str] | None = None
     group_column: str | None = None
+    file_column: str | None = None
+    split_column: str | None = None
+    window: PositiveInt | None = None
     unequal: Unequal = "pad"
     length: PositiveInt | None = None
     missing: Literal["refuse", "interpolate"] = "refuse"
@@ -147,8 +165,12 @@ class Series(OwnData):
         super().check()
         if self.path is not None and self.bundled is not None:
             raise self.wrong("bundled", "null where path is given")
-        if self.time_column is not None and self.id_column is None:
+        if self.time_column is not None and self.id_column is None and self.file_column is None:
             raise InputError("dataset.id_column: expected the column that names the series, with dataset.time_column")
+        if self.file_column is not None and self.id_column is not None:
+            raise self.wrong("id_column", "null where file_column is given: a file is a series")
+        if self.split_column is not None and self.test_path is not None:
+            raise self.wrong("split_column", "null where test_path is given")
         if self._in_arrays(self.path):
             given = [name for name in _OF_TABLES if getattr(self, name) not in (None, DEFAULT_TARGET)]
             if given:
@@ -195,19 +217,23 @@ class Series(OwnData):
         file, test_file = self._files()
         found = self._read(file, self.channels)
         y, task = self._targets(found, file, self.task)
-        if test_file is None:
-            train, test, _ = self._divide(y, task, random_state, file.name, found.clusters)
+        folds = None
+        if test_file is None or self.split_column is not None:
+            test_file = None
+            train, test, folds = self._divide(y, task, random_state, file.name, found.clusters, found.parts)
             fitted, tested, y, y_test = found.take(train), found.take(test), y[train], y[test]
         else:
             fitted, tested = found, self._read(test_file, found.columns or None)
             y_test = self._targets(tested, test_file, task)[0]
         check_clusters(fitted.clusters, tested.clusters, "dataset.group_column")
-        length = self.length or max(map(len, fitted.series))
+        length = self.length or self.window or max(map(len, fitted.series))
         X = self._points(fitted.series, length, file.name)
         X_test = self._points(tested.series, length, (test_file or file).name)
         source = f"series in {file.name}" + ("" if test_file is None else f" and {test_file.name}")
         reading = {"columns": found.columns} | ({"targets": self.target} if isinstance(self.target, list) else {})
-        return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=fitted.clusters, reading=reading)
+        more: dict[str, Any] = {"folds": folds, "clusters": fitted.clusters, "reading": reading}
+        more |= {"test_names": tested.names(self.group_column)}
+        return Dataset(self.name, task, X, y, X_test, y_test, source, **more)
 
     def _load_arrays(self, random_state: RandomState) -> Dataset:
         data = _ArraysOfSeries(**{name: getattr(self, name) for name in _OF_ARRAYS}, ended=self._ended).load(
@@ -238,15 +264,17 @@ class Series(OwnData):
         return _upright(self._points(found, upright.shape[1], str(self.path)).reshape(upright.shape), first)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
-        if Path(path).suffix.lower() not in (*ARCHIVE, *_TABLES):
+        if self.file_column is None and Path(path).suffix.lower() not in (*ARCHIVE, *_TABLES):
             points = super()._read_points(path, form)
             return replace(points, X=_upright(self._ended(points.X), form.get("channels_first", False)))
-        file = existing_file(path, self.label())
+        place = user_path(path, self.label())
+        file = place if self.file_column is not None and place.is_dir() else existing_file(path, self.label())
         found = self._read(file, form["columns"] or None, with_targets=False)
         length, *channels = form["shape"]
         if (has := found.series[0].shape[1]) != (n := channels[0] if channels else 1):
             raise InputError(f"{path}: expected series of {n} channels, found {has}")
-        return Points(self._points(found.series, length, path), found.ids)
+        names = {} if found.starts is None else {"start": found.starts}
+        return Points(self._points(found.series, length, path), found.ids, names)
 
     def _read(self, file: Path, channels: list[str] | None, with_targets: bool = True) -> Recorded:
         """What a file holds, series without missing values."""
@@ -254,12 +282,17 @@ class Series(OwnData):
             if file.suffix.lower() in ARCHIVE:
                 found = read_archive(file)
             else:
-                group = self.group_column if with_targets else None
+                group, split = (self.group_column, self.split_column) if with_targets else (None, None)
                 used = channels, self.id_column, self.time_column, group, self.exclude or [], self.step
-                found = read_series_table(file, Columns(names_of(self.target), *used), self.task)
+                columns = Columns(names_of(self.target), *used, self.file_column, split, self.x_key)
+                if with_targets or self.file_column is None or lists_files(file, self.file_column):
+                    found = read_series_table(file, columns, self.task)
+                else:
+                    found = read_series_files(file, columns)
             if len({values.shape[1] for values in found.series}) > 1:
                 raise InputError("expected series of the same number of channels, found others")
-            return replace(found, series=[*trimmed(found.series, found.ids, self.missing == "interpolate")])
+            found = replace(found, series=[*trimmed(found.series, found.ids, self.missing == "interpolate")])
+            return found if self.window is None else found.cut(self.window)
 
     def _targets(self, found: Recorded, file: Path, task: str) -> tuple[np.ndarray, Task]:
         y = found.y

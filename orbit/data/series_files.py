@@ -13,6 +13,8 @@ import numpy as np
 
 from orbit.core.errors import DataFileError, InputError, located, shortened
 from orbit.data.files import readable
+from orbit.data.series_lists import SUFFIXES, samples_of_files
+from orbit.data.splits import given_parts
 
 if TYPE_CHECKING:  # pandas is imported when a table is read
     import pandas as pd
@@ -44,6 +46,8 @@ class Recorded:
     is_regression : whether the file says that its targets are numbers
     clusters : array, shape (n,), of what series belong together, or None
     columns : list of str, the columns of a table that hold values
+    parts : array of "train", "val" and "test", shape (n,), or None
+    starts : int array, shape (n,), of the first sample of windows of longer series, or None
     """
 
     series: list[np.ndarray]
@@ -52,21 +56,50 @@ class Recorded:
     is_regression: bool = False
     clusters: np.ndarray | None = None
     columns: list[str] = field(default_factory=list)
+    parts: np.ndarray | None = None
+    starts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.ids.extend(map(str, range(len(self.ids), len(self.series))))
 
     def take(self, rows: np.ndarray) -> Recorded:
         """The series at the indices ``rows``, without their targets."""
-        clusters = None if self.clusters is None else self.clusters[rows]
-        return Recorded([self.series[i] for i in rows], [self.ids[i] for i in rows], clusters=clusters)
+        clusters, starts = (None if each is None else each[rows] for each in (self.clusters, self.starts))
+        return Recorded([self.series[i] for i in rows], [self.ids[i] for i in rows], clusters=clusters, starts=starts)
+
+    def cut(self, window: int) -> Recorded:
+        """Windows of ``window`` samples, one after the other, of which those of one series belong together.
+
+        What is left at the end of a series is not used; a shorter series stays as it is.
+        """
+        counts = [max(1, len(values) // window) for values in self.series]
+        rows = np.repeat(np.arange(len(counts)), counts)
+        starts = window * np.concatenate([np.arange(count) for count in counts])
+        y, clusters, parts = (None if each is None else each[rows] for each in (self.y, self.clusters, self.parts))
+        return replace(
+            self,
+            series=[self.series[row][start : start + window] for row, start in zip(rows, starts, strict=True)],
+            ids=[self.ids[row] for row in rows],
+            y=y,
+            clusters=np.array(self.ids)[rows] if clusters is None else clusters,
+            parts=parts,
+            starts=starts,
+        )
+
+    def names(self, group_column: str | None) -> dict[str, np.ndarray]:
+        """What names the series in a table of predictions."""
+        found = {"series": np.array(self.ids)}
+        if self.clusters is not None and group_column is not None:
+            found[group_column] = self.clusters
+        return found if self.starts is None else found | {"start": self.starts}
 
 
 @dataclass(frozen=True)
 class Columns:
     """Columns of a table of series; ``values`` None are all that have no other use, ``targets`` may be absent.
 
-    ``step`` is the time between samples to which series are interpolated, None for samples as they are.
+    ``step`` is the time between samples to which series are interpolated, None for samples as they are. Of a table that
+    lists files, ``file`` is the column of their paths, and ``x_key`` the name of the array in one.
     """
 
     targets: list[str]
@@ -76,10 +109,13 @@ class Columns:
     group: str | None = None
     exclude: list[str] = field(default_factory=list)
     step: float | None = None
+    file: str | None = None
+    split: str | None = None
+    x_key: str = "X"
 
     @property
     def others(self) -> set[str | None]:
-        return {*self.targets, self.id, self.time, self.group, *self.exclude}
+        return {*self.targets, self.id, self.time, self.group, self.file, self.split, *self.exclude}
 
 
 def read_archive(file: Path) -> Recorded:
@@ -172,6 +208,8 @@ def _read_tsv(file: Path) -> Recorded:
 def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
     """The series of a CSV or Parquet file: one in each row, or with ``columns.id`` one in all rows of the same id.
 
+    With ``columns.file`` one in each of the files that it lists.
+
     Raises
     ------
     InputError
@@ -180,11 +218,43 @@ def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
     from orbit.data.frames import require
     from orbit.data.table_files import csv_options, read_table
 
-    texts = [column for column in (columns.id, columns.group) if column is not None]
+    texts = [name for name in (columns.id, columns.file, columns.group, columns.split) if name is not None]
     labels = columns.targets if len(columns.targets) == 1 and task != "regression" else []
-    named = [*texts, *(columns.values or columns.targets)]
+    named = [*texts, *((columns.file is None and columns.values) or columns.targets)]
     table = read_table(file, texts, labels, csv_options(file, named, texts, {}, {}))
-    require(table, [*texts, *([columns.time] if columns.time else []), *columns.exclude], "set its key")
+    require(table, texts, "set its key")
+    if columns.file is None:
+        return _of_table(table, columns, task)
+    kept = [name for name in (*columns.targets, columns.group, columns.split) if name is not None and name in table]
+    return _of_table(samples_of_files(table, file.parent, columns.file, kept, columns.x_key), columns, task)
+
+
+def read_series_files(path: Path, columns: Columns) -> Recorded:
+    """The series of all files in a folder, or the one of a file, without targets.
+
+    Raises
+    ------
+    InputError
+        If there are none, or they cannot be read.
+    """
+    import pandas as pd
+
+    folder = path if path.is_dir() else path.parent
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    names = [str(file.relative_to(folder)) for file in files if file.suffix.lower() in SUFFIXES]
+    if not names:
+        raise DataFileError(f"expected {', '.join(SUFFIXES)} files with one series each, found none")
+    assert columns.file is not None
+    table = pd.DataFrame({columns.file: names})
+    return _of_table(samples_of_files(table, folder, columns.file, [], columns.x_key), columns, "auto")
+
+
+def _of_table(table: pd.DataFrame, columns: Columns, task: str) -> Recorded:
+    """The series of a table in wide or long form, or of the samples of files."""
+    from orbit.data.frames import require
+
+    columns = columns if columns.file is None else replace(columns, id=columns.file)
+    require(table, [*([columns.time] if columns.time else []), *columns.exclude], "set its key")
     require(table, columns.values or [], "the model was fitted to it, or dataset.channels names it")
     columns = _with_found_target(table, columns)
     names = columns.values or [name for name in table if name not in columns.others]
@@ -208,7 +278,7 @@ def _wide(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
     from orbit.data.frames import numbers
 
     values = numbers(table[names], _WIDE_ADVICE)
-    return Recorded([*values[..., None]], [], *_about(table, columns, task), names)
+    return Recorded([*values[..., None]], [], *_about(table, columns, task), names, _parts(table, columns))
 
 
 def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) -> Recorded:
@@ -231,7 +301,7 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
     if columns.time is not None and columns.step is None:
         _warn_about_steps(groups[columns.time])
     first = groups.head(1).sort_index()
-    about = [name for name in (*columns.targets, columns.group) if name in table]
+    about = [name for name in (*columns.targets, columns.group, columns.split) if name in table]
     for name in about:
         if len(several := np.flatnonzero(groups[name].nunique(dropna=False) > 1)):
             which = list(groups.groups)[several[0]]
@@ -240,7 +310,8 @@ def _long(table: pd.DataFrame, columns: Columns, names: list[str], task: str) ->
     if columns.time is not None and columns.step is not None:
         values = {key: _at_steps(_seconds(rows[columns.time]), values[key], columns.step) for key, rows in groups}
     ids = first[columns.id].tolist()
-    return Recorded([values[key] for key in ids], [*map(str, ids)], *_about(first, columns, task), names)
+    known = _about(first, columns, task)
+    return Recorded([values[key] for key in ids], [*map(str, ids)], *known, names, _parts(first, columns))
 
 
 def _warn_about_channels(groups: Any, names: list[str], has_times: bool) -> None:
@@ -312,6 +383,10 @@ def _about(rows: pd.DataFrame, columns: Columns, task: str) -> tuple[np.ndarray 
     has_targets = any(name in rows for name in columns.targets)
     y = targets(rows, columns.targets, task) if has_targets else None
     return y, False, None if columns.group is None else rows[columns.group].to_numpy(str)
+
+
+def _parts(rows: pd.DataFrame, columns: Columns) -> np.ndarray | None:
+    return None if columns.split is None else given_parts(rows[columns.split], "split_column")
 
 
 def _times(values: pd.Series) -> pd.Series:

@@ -127,7 +127,7 @@ def _separator(file: Path, names: set[str], tried: list[str], options: dict[str,
     most, found = 0, tried[0]
     for sep in tried:
         header = {*pd.read_csv(file, sep=sep, **options).columns}
-        if names <= header:
+        if names and names <= header:
             return sep
         if len(header) > most:
             most, found = len(header), sep

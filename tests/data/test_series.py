@@ -351,3 +351,91 @@ def test_bundled_series_are_those_of_aeon(name):
         assert [each.lower() for each in getattr(data, f"y_{part}")] == y.tolist()
     with pytest.raises(InputError, match=r"bundled: expected a data set that aeon ships, found 'OSULeef'; did you"):
         Series(bundled="OSULeef").check_files()
+
+
+def listed(folder: Path, suffix: str) -> Path:
+    """Ten recordings of two channels and unequal lengths, in files of their own, and the table that lists them."""
+    rows = []
+    for i in range(10):
+        values = pd.DataFrame(np.arange(2 * (20 + i)).reshape(-1, 2) + 100.0 * i, columns=["a", "b"])
+        name = f"r{i}{suffix}"
+        if suffix == ".csv":
+            shuffled = values.assign(time=np.arange(len(values))).sample(frac=1, random_state=i)
+            shuffled.to_csv(folder / name, index=False, sep=";")
+        elif suffix == ".txt":
+            values.to_csv(folder / name, index=False, header=False, sep="\t")
+        elif suffix == ".mat":
+            scipy.io.savemat(folder / name, {"sensor": values.to_numpy().T, "rpm": 1200.0 + i})
+        else:
+            np.save(folder / name, values.to_numpy())
+        rows.append({"name": name, "fault": "inner" if i % 2 else "none", "machine": i // 2, "part": "train"})
+    table = pd.DataFrame(rows)
+    table.loc[table["machine"] == 4, "part"] = "test"
+    table.to_csv(folder / "list.csv", index=False)
+    return folder / "list.csv"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".txt", ".mat", ".npy"])
+def test_series_in_files_of_their_own(tmp_path, suffix):
+    options = {"target": "fault", "file_column": "name", "group_column": "machine", "split_column": "part"}
+    loader = Series(str(listed(tmp_path, suffix)), **options, time_column="time" if suffix == ".csv" else None)
+    data = loader.load(0)
+    assert data.X_train.shape == (8, 27, 2)
+    assert data.X_test[1, :, 0].tolist() == [*np.arange(900, 954, 2)]
+    assert data.y_train.tolist() == ["none", "inner"] * 4
+    assert data.clusters.tolist() == ["0", "0", "1", "1", "2", "2", "3", "3"]
+    assert {name: values.tolist() for name, values in data.test_names.items()} == {
+        "series": [f"r8{suffix}", f"r9{suffix}"],
+        "machine": ["4", "4"],
+    }
+    pd.DataFrame({"name": [f"r9{suffix}"]}).to_csv(tmp_path / "new.csv", index=False)
+    (tmp_path / "records").mkdir()
+    (tmp_path / f"r9{suffix}").rename(tmp_path / "records" / f"r9{suffix}")
+    for where in (f"records/r9{suffix}", "records"):
+        points = loader.read_points(str(tmp_path / where), data.form)
+        np.testing.assert_array_equal(points.X, data.X_test[1:])
+        assert points.ids == [f"r9{suffix}"]
+    with pytest.raises(InputError, match=rf"1 of 1 files of column name do not exist.*r9{suffix}"):
+        loader.read_points(str(tmp_path / "new.csv"), data.form)
+
+
+def test_long_series_are_cut_into_windows_of_one_part(tmp_path):
+    loader = Series(str(listed(tmp_path, ".npy")), target="fault", file_column="name", window=7)
+    data = loader.load(0)
+    points = loader.read_points(str(tmp_path / "list.csv"), data.form)
+    assert points.X.shape == (31, 7, 2)  # 20 samples are two windows, 28 are four
+    assert points.ids[:3] == ["r0.npy", "r0.npy", "r1.npy"]
+    assert points.names["start"][:5].tolist() == [0, 7, 0, 7, 14]
+    assert points.X[1, :, 0].tolist() == [*np.arange(14, 28, 2)]
+    assert not {*data.clusters} & {*data.test_names["series"]}
+    assert len(data.X_train) + len(data.X_test) == 31
+
+
+def test_a_split_column_of_a_table_of_series(tmp_path):
+    rows = pd.DataFrame(RNG.normal(size=(6, 4))).assign(label=["a", "b"] * 3, part=["train", "test", "val"] * 2)
+    rows.to_csv(tmp_path / "wide.csv", index=False)
+    data = Series(str(tmp_path / "wide.csv"), split_column="part").load(0)
+    assert (data.X_train.shape, data.test_names["series"].tolist()) == ((4, 4), ["1", "4"])
+    assert data.folds.tolist() == [-1, 0, -1, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda folder: np.savez(folder / "r3.npz", p=np.ones(20), q=np.ones(20)),
+            "r3.npz: has no array 'X', but p, q",
+        ),
+        (
+            lambda folder: np.savez(folder / "r3.npz", X=np.ones((20, 3))),
+            "r3.npz: expected columns 0, 1, found 0, 1, 2",
+        ),
+        (lambda folder: np.savez(folder / "r3.npz", X=np.ones((20, 3, 2))), r"r3.npz: expected one series, shape"),
+    ],
+)
+def test_files_of_series_that_differ_are_named(tmp_path, change, message):
+    table = pd.read_csv(listed(tmp_path, ".npy"))
+    table.replace("r3.npy", "r3.npz").to_csv(tmp_path / "list.csv", index=False)
+    change(tmp_path)
+    with pytest.raises(InputError, match=message):
+        Series(str(tmp_path / "list.csv"), target="fault", file_column="name").load(0)
