@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
     from orbit.groups import *  # noqa: F403
     from orbit.kernels import *  # noqa: F403
     from orbit.learners import *  # noqa: F403
+    from orbit.learners.saved import predict as predict, read_points as read_points
     from orbit.orbits import Orbit as Orbit
     from orbit.representations import *  # noqa: F403
 
@@ -61,6 +62,7 @@ let_waiting_threads_sleep()
 # Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
 _MODULES = {"Discovery": "discovery", "discover": "discovery"}
 _MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
+_MODULES |= {"predict": "learners.saved", "read_points": "learners.saved"}
 _FILES = "arrays", "clouds", "fields", "images", "molecules", "series", "sounds", "table", "volumes"
 _MODULES |= dict.fromkeys(["as_dataset", *(f"read_{kind}" for kind in _FILES)], "data.read")
 _PACKAGES = (*PACKAGES, "engine", "plots")

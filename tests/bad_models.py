@@ -39,6 +39,7 @@ def without(name: str) -> Callable[[Path], None]:
 
 
 NO_RECORD = "run.json has no record of the data that the run was fitted to"
+NO_NAME = "run.json has no name of the data set that the run was fitted to"
 NO_MODEL = "model.pkl is no model of runner=fit: expected a pipeline that ends in a learner, found"
 
 #: What damages the folder of a fitted model, and a part of the line.
@@ -61,21 +62,13 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
     (form(form={"shape": [8, "8"]}), NO_RECORD),
     (form(form={"shape": [7, 7]}), "new.npy: expected points of shape (7, 7), found (8, 8)"),
     (form(form={"shape": [8, 8, 1]}), "new.npy: expected points of shape (8, 8, 1), found (8, 8)"),
-    (without("config.yaml"), "config.yaml cannot be read ([Errno 2] No such file or directory"),
-    (text("config.yaml", "seed: 0"), "config.yaml has no section dataset with a name"),
-    (text("config.yaml", ""), "config.yaml has no section dataset with a name"),
-    (text("config.yaml", "dataset: digits"), "config.yaml has no section dataset with a name"),
-    (text("config.yaml", "dataset: {n_train: 3}"), "config.yaml has no section dataset with a name"),
-    (
-        text("config.yaml", "- a\n- b"),
-        "config.yaml is not the configuration of a run: expected sections, found ['a', 'b']",
-    ),
-    (text("config.yaml", "a: [1\n b: {"), "config.yaml cannot be read (while parsing"),
-    (text("config.yaml", b"\xff\xfe\0"), "config.yaml cannot be read ("),
-    (text("config.yaml", "dataset: {name: digitz}"), "config.yaml: dataset=digitz: no such dataset; did you mean"),
-    (text("config.yaml", "dataset: {name: digits, zz: 3}"), "config.yaml: dataset=digits has no parameter 'zz'"),
-    (text("config.yaml", "dataset: {name: '${oc.env:HOME}'}"), "config.yaml: dataset=${oc.env:HOME}: no such dataset"),
-    (text("config.yaml", "dataset: {name: table}"), "run.json another data set: it lacks features, targets"),
+    (form(loader=None), NO_NAME),
+    (form(loader=[1]), NO_NAME),
+    (form(loader={"n_train": 3}), NO_NAME),
+    (form(loader={"name": "digitz"}), "run.json: dataset=digitz: no such dataset; did you mean"),
+    (form(loader={"name": "digits", "zz": 3}), "run.json: dataset=digits has no parameter 'zz'"),
+    (form(loader={"name": "${oc.env:HOME}"}), "run.json: dataset=${oc.env:HOME}: no such dataset"),
+    (form(loader={"name": "table"}), "form of another one: it lacks features, targets"),
     (without("model.pkl"), "expected a run folder with a model.pkl at"),
     (text("model.pkl", b""), "model.pkl cannot be loaded (Ran out of input)"),
     (text("model.pkl", b"no pickle"), "model.pkl cannot be loaded ("),

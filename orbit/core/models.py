@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 MODEL = "model.pkl"
 SIGNATURE = "model.hmac"
 
+#: The file of a run folder that says, among other things, how its data were read.
+RECORD = "run.json"
+
 #: The protocol of pickles: with it, arrays are written and read without a copy in memory.
 PROTOCOL = 5
 

@@ -50,17 +50,25 @@ def answer_table(model: Pipeline, X: Any, targets: list[str] | None = None) -> p
     """
     found = answers(model[-1], model[:-1].transform(X))
     found.pop("score", None)
+    return pd.DataFrame(columns_of(found, model[-1], targets))
+
+
+def columns_of(found: dict[str, np.ndarray], learner: Any, targets: list[str] | None = None) -> dict[str, np.ndarray]:
+    """The :func:`answers` of a learner as columns of a table: ``probability_CLASS``, ``std_TARGET`` and so on.
+
+    The scores of two classes are ``score_CLASS`` of the second.
+    """
     columns: dict[str, np.ndarray] = {}
     for name, values in found.items():
-        names = [str(label) for label in model.classes_] if name == "probability" else targets
-        columns |= _named(name, values, names)
-    return pd.DataFrame(columns)
+        of_classes = name in ("probability", "score")
+        names = [str(label) for label in learner.classes_] if of_classes else targets
+        one = f"score_{names[-1]}" if names and name == "score" else name
+        columns |= {one: values} if values.ndim == 1 else _named(name, values, names)
+    return columns
 
 
 def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
-    """``{name: values}``, or with several outputs ``{name_OUTPUT: values of that output}``."""
-    if values.ndim == 1:
-        return {name: values}
+    """``{name_OUTPUT: values of that output}``."""
     n_outputs = values.shape[1]
     outputs = names if names is not None and len(names) == n_outputs else [str(k) for k in range(n_outputs)]
     return {f"{name}_{output}": column for output, column in zip(outputs, values.T, strict=True)}

@@ -7,6 +7,7 @@ import pandas as pd
 
 from orbit import plots
 from orbit.data import Dataset
+from orbit.learners.answers import columns_of
 from orbit.plots.predictions import worst_first
 from runners.experiments.fitting import Fitted
 from runners.job.job import EXAMPLES, Job
@@ -27,8 +28,8 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
     else:
         kinds = data.test_kinds
         job.log_figure("predictions", plots.predicted_against_true, data.y_test, predicted, data.targets, kinds=kinds)
-    if fitted.probabilities is not None:
-        job.log_figure("reliability", plots.reliability, data.y_test, fitted.probabilities, learner.classes_)
+    if (shares := fitted.answers.get("probability")) is not None:
+        job.log_figure("reliability", plots.reliability, data.y_test, shares, learner.classes_)
     _draw_errors(job, data, fitted)
     if _is_in_plane(data) and (features.operator_valued or not data.columns):
         if data.columns:
@@ -51,14 +52,12 @@ def _examples(data: Dataset) -> np.ndarray:
 def _draw_errors(job: Job, data: Dataset, fitted: Fitted) -> None:
     """The worst predictions: rows of a table with their columns, other points but those in a plane as they look.
 
-    Of points with names, such as files and atoms, all predictions, with the probabilities of classes.
+    Of points with names, such as files and atoms, and of rows, all predictions, with what the learner says beside them.
     """
     predicted = fitted.predicted
-    if data.test_names:
-        table = data.test_names | _true_and_predicted(data, predicted)
-        if fitted.probabilities is not None:
-            shares = zip(fitted.model.classes_, fitted.probabilities.T, strict=True)
-            table |= {f"probability_{label}": values for label, values in shares}
+    if names := data.test_names or ({} if data.test_rows is None else {"row": data.test_rows}):
+        beside = {name: values for name, values in fitted.answers.items() if name != "prediction"}
+        table = names | _true_and_predicted(data, predicted) | columns_of(beside, fitted.model[-1], data.targets)
         job.log_text("predictions.csv", pd.DataFrame(table).to_csv(index=False))
     if data.columns:
         rows = data.encoder.inverse_transform(data.X_test)

@@ -55,7 +55,7 @@ class Fitted:
     ----------
     model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
     predicted : predictions for the test points, shape (n_test,) or (n_test, k)
-    probabilities : of the classes for the test points, shape (n_test, k); None if the learner gives none
+    answers : all that the learner says of them, as :func:`~orbit.learners.answers.answers`
     metrics : ``train/...``, ``test/...``, sizes and fitted parameters, under flat names
     selected : result of the selection by inner validation, or None
     sample : training points that the features were fitted to: some rows of a stream, otherwise all
@@ -64,7 +64,7 @@ class Fitted:
 
     model: Pipeline
     predicted: np.ndarray
-    probabilities: np.ndarray | None
+    answers: dict[str, np.ndarray]
     metrics: dict[str, float]
     selected: Selected | None
     sample: np.ndarray | slice
@@ -111,7 +111,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     metrics |= model["learner"].metrics() | model["features"].metrics() | examined
     if selected:
         metrics |= selected.metrics()
-    return Fitted(model, predicted, answers.get("probability"), metrics, selected, sample, problem)
+    return Fitted(model, predicted, answers, metrics, selected, sample, problem)
 
 
 def _warn_about_groups(learner: Any, data: Dataset) -> None:

@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from orbit.core.errors import InputError, shortened
+from orbit.core.errors import InputError, located, shortened
 from orbit.core.files import write_whole
 from orbit.core.models import MODEL, load_model
 from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.answers import answer_table
 from orbit.learners.base import Learner
+from orbit.learners.saved import data_of, without_encoder
 from orbit.registry import register
 from runners.config.names import key_of
 from runners.config.schema import FILE_GROUPS
@@ -28,8 +29,7 @@ from runners.config.signatures import KINDS
 from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.tracking.mlflow import Tracker
-from runners.tracking.reading import MODEL_KEYS, data_of, without_encoder
-from runners.tracking.record import RECORD, RunFolder
+from runners.tracking.record import MODEL_KEYS, RECORD, RunFolder
 
 _RUNS = "runs:/"
 _FILE = "predictions.csv"
@@ -112,12 +112,12 @@ class Predict(Runner):
         assert self.model is not None
         if not self.model.startswith(_RUNS):
             folder = RunFolder(user_path(self.model, "runner.model"))
-            return (_model(folder, self.trust), *data_of(folder))
+            return (_model(folder, self.trust), *_data_of(folder))
         tracker = Tracker.of(job.plan.config)
         with tempfile.TemporaryDirectory() as temporary:
             folder = RunFolder(Path(temporary))
             model = tracker.fetch(self.model.removeprefix(_RUNS).split("/")[0], folder)
-            return (model, *data_of(folder))
+            return (model, *_data_of(folder))
 
     def _widest(self, model: Pipeline, X: np.ndarray) -> int:
         """Bytes of the largest array before the learner for the single point in ``X``."""
@@ -158,6 +158,12 @@ def _naming_input() -> Iterator[None]:
             raise
         fixed = " (settings are those of the model, given when it is fitted)" if "dataset." in str(error) else ""
         raise InputError(f"runner.input: {error}{fixed}") from error
+
+
+@located(MODEL_KEYS[0])
+def _data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
+    folder.read_record()  # an error for one that is damaged
+    return data_of(folder.path)
 
 
 def _model(folder: RunFolder, trust: bool) -> Pipeline:

@@ -15,12 +15,12 @@ from sklearn.pipeline import Pipeline
 from orbit import plots
 from orbit.core import interruption
 from orbit.data import Dataset
+from orbit.learners.saved import with_encoder
 from orbit.orbits import Orbit
 from runners.config.names import data_name
 from runners.config.plan import Plan, seconds_of_reading
 from runners.measure.results import Result
 from runners.measure.tables import latex_table, markdown_table
-from runners.tracking.reading import with_encoder
 from runners.tracking.record import Record, RunFolder
 
 if TYPE_CHECKING:
@@ -87,13 +87,14 @@ class Job(Stopwatch):
             )  # a default may read it
         else:
             data = plan.load()
-        name = data_name((plan or self.plan).config["dataset"])
+        section = (plan or self.plan).config["dataset"]
+        name = data_name(section)
         log.log(logging.DEBUG if self.record.dataset else logging.INFO, "%s (%s)", data.describe(), data.source)
         about = {"name": name, "source": data.source, "description": data.describe()}
         for note in data.notes:
             if ("note", note) not in self._table:
                 self.row("note", note)
-        self.record.dataset = {**about, "form": data.form}
+        self.record.dataset = {**about, "form": data.form, "loader": section}
         return data
 
     def log_metrics(self, metrics: dict[str, float]) -> None:

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from orbit.core.errors import InputError, shortened
 from orbit.core.files import replacing, write_whole
 from orbit.core.fingerprint import Fingerprint, digest
-from orbit.core.models import write_model
+from orbit.core.models import RECORD as RECORD, write_model
 from runners.tracking.storage import writing
 
 if TYPE_CHECKING:
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: How errors of a model on disk name its folder and what trusts it: as ``runner=predict`` does.
+MODEL_KEYS = "runner.model", "runner.trust=true"
+
 RUNNING = "RUNNING"  # the status of a record until the run ends
 
-RECORD = "run.json"
 SWEEP_RECORD = "sweep.json"
 METRICS = "metrics.json"
 HISTORY = "history.json"

@@ -21,10 +21,10 @@ from orbit.core.errors import InputError, encodable
 from orbit.core.models import MODEL, load_model
 from orbit.learners.answers import Answering
 from orbit.learners.protocols import GivesProbabilities, GivesStd
+from orbit.learners.saved import data_of, without_encoder
 from runners.config.imports import large_imports
 from runners.measure.metrics import metric_name
-from runners.tracking.reading import MODEL_KEYS, data_of, folder_form, without_encoder
-from runners.tracking.record import EXAMPLE, Record, RunFolder
+from runners.tracking.record import EXAMPLE, MODEL_KEYS, Record, RunFolder
 
 log = logging.getLogger(__name__)
 
@@ -122,14 +122,17 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     if encoder is not None:  # numbers with a unit are texts to MLflow, which would refuse 3 mg as a number
         X = encoder.inverse_transform(X)
         X = X.assign(**{name: X[name].map(str, na_action="ignore") for name in encoder.units or {}})
-    form = folder_form(RunFolder(folder)) or {}
+    any_size, form = False, dict[str, Any]()
+    with contextlib.suppress(InputError):  # a run that has no record of its data
+        loader, found = data_of(folder)
+        any_size, form = loader.any_size, {**found}
     if isinstance(model, Pipeline) and isinstance(model[-1], (GivesProbabilities, GivesStd)):
         model = Answering(model, form.get("targets"))
         y = model.predict(X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
     signature = mlflow.models.infer_signature(X, y)
-    if form and data_of(RunFolder(folder))[0].any_size:
+    if any_size:
         signature.inputs = mlflow.types.Schema([mlflow.types.TensorSpec(X.dtype, (-1,) * X.ndim)])
     # MLflow would look for these versions, which are those installed, in lists of the files of all packages: 0.3 s
     mlflow.utils.requirements_utils._MODULES_TO_PACKAGES = {}

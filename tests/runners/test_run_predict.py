@@ -15,14 +15,16 @@ from ase.build import molecule
 from command_line import new_job, ran
 from program import folders
 from samples import draw, draw_classes
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import Pipeline
 
+import orbit
 from orbit import Digits, Exact, GaussianProcess, InputError, Raw, UnitNorm
 from orbit.learners.answers import answer_table
 from orbit.learners.base import Learner
+from orbit.learners.saved import data_of
 from runners.experiments.predict import Predict
 from runners.job.job import Job
-from runners.tracking.reading import data_of
 from runners.tracking.record import RunFolder
 
 
@@ -117,6 +119,51 @@ def test_pictures_are_predicted_by_name(tmp_path):
     table = predicted(job_in(tmp_path / "job"), folder, tmp_path / "new")
     assert table["point"].tolist() == ["cat/1.png", "cat/3.png", "owl/0.png", "owl/2.png"]
     assert set(table["prediction"]) <= {"cat", "owl"}
+    pd.testing.assert_frame_equal(orbit.predict(folder, tmp_path / "new"), table)
+    points = orbit.read_points(folder, tmp_path / "new")
+    assert (points.ids, orbit.load(folder).predict(points.X).tolist()) == tuple(map(list, table.to_numpy().T))
+
+
+def test_new_rows_of_a_table_are_predicted_from_python(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"case": [f"c{i}" for i in range(40)], "ward": ["7", "8"] * 20, "dose": rng.random(40)})
+    rows.assign(ill=2 * rows["dose"] + (rows["ward"] == "7")).to_csv(tmp_path / "old.csv", sep=";", index=False)
+    settings = "dataset.target=ill", "dataset.exclude=[case]", "dataset.categories=[ward]", "approx=exact", "learner=gp"
+    about = ("dataset=table", f"dataset.path={tmp_path / 'old.csv'}", *settings, "group=identity", "orbit.size=1")
+    folder = ran(tmp_path / "fit", *about).folder.path
+    rows[:5].to_csv(tmp_path / "new.csv", sep=";", index=False)
+    table = orbit.predict(folder, tmp_path / "new.csv", id_column="case")
+    assert [*table] == ["point", "prediction", "std", "std_observed", "lower", "upper"]
+    assert table["point"].tolist() == ["c0", "c1", "c2", "c3", "c4"]
+    expected = orbit.load(folder).predict(rows[:5].astype({"ward": str}))
+    np.testing.assert_allclose(table["prediction"], expected, rtol=1e-10)
+    with pytest.raises(InputError, match=r"new\.csv: the model of a table .* orbit\.predict reads and predicts it"):
+        orbit.read_points(folder, tmp_path / "new.csv")
+
+
+@pytest.mark.parametrize(
+    ("learner", "columns"),
+    [("ridge", ["score_yes"]), ("logistic", ["probability_no", "probability_yes"]), ("gp", ["std", "std_observed"])],
+)
+def test_a_fit_of_rows_has_the_predictions_of_all_test_rows(tmp_path, monkeypatch, learner, columns):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = X[:, 0] if learner == "gp" else np.where(X[:, 0] > 0.3, "yes", "no")
+    pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y).to_csv("rows.csv", index=False)
+    np.savez("rows.npz", X=X, y=y)
+    about = ("dataset=arrays", "dataset.path=rows.npz"), ("dataset=table", "dataset.path=rows.csv", "dataset.target=y")
+    for end, settings in zip(("", " y"), about, strict=True):
+        fixed = f"learner={learner}", "group=identity", "orbit.size=1"
+        job = ran(tmp_path / f"a{end}", *settings, *fixed, figures=True)
+        table = pd.read_csv(job.folder.path / "predictions.csv")
+        true, guess = table[f"true{end}"].tolist(), table[f"predicted{end}"]
+        assert {"row", *columns} < {*table}
+        assert (len(table), [y[row] for row in table["row"]]) == (20, true if learner != "gp" else pytest.approx(true))
+        if learner == "ridge":
+            assert ((table["score_yes"] > 0) == (guess == "yes")).all()
+            expected = roc_auc_score(table[f"true{end}"] == "yes", table["score_yes"])
+            assert job.metrics["test/roc_auc"] == pytest.approx(expected)
 
 
 def test_a_fit_of_files_names_those_of_its_test_part(tmp_path):
@@ -224,7 +271,7 @@ def test_molecules_of_any_size_are_warned_of_once_and_served(run, tmp_path):
     assert run.err.count("that no training molecule has") == 1
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
     served = mlflow.pyfunc.load_model(f"runs:/{RunFolder(folder).read_record().run_id}/model")
-    loader, form = data_of(RunFolder(folder))
+    loader, form = data_of(folder)
     for i, name in enumerate(
         pd.read_csv(folders(tmp_path)[1] / "predictions.csv")["prediction"]
     ):  # each in an array of its own size

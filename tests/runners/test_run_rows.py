@@ -201,7 +201,7 @@ def score(model: mlflow.pyfunc.PyFuncModel, request: dict) -> list:
 def test_probabilities_are_those_of_the_model(learner):
     _, data, found = fitted(COLUMNS, "dataset.target=dear", f"learner={learner}")
     shares = found.model.predict_proba(data.X_test)
-    np.testing.assert_allclose(found.probabilities, shares, rtol=1e-6)
+    np.testing.assert_allclose(found.answers["probability"], shares, rtol=1e-6)
     np.testing.assert_array_equal(found.predicted, found.model.predict(data.X_test))
     assert found.metrics["test/log_loss"] == pytest.approx(log_loss(data.y_test, shares), rel=1e-5)
 
@@ -209,7 +209,7 @@ def test_probabilities_are_those_of_the_model(learner):
 @pytest.mark.usefixtures("table")
 def test_a_learner_without_probabilities_has_metrics_of_its_scores():
     _, data, found = fitted(COLUMNS, "dataset.target=dear")
-    assert found.probabilities is None
+    assert "probability" not in found.answers
     assert not {"test/log_loss", "test/calibration_error"} & set(found.metrics)
     scores = found.model.decision_function(data.X_test)
     assert found.metrics["test/roc_auc"] == pytest.approx(roc_auc_score(data.y_test == "yes", scores))

@@ -17,7 +17,7 @@ from runners.config.plan import plan
 from runners.experiments.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
 from runners.experiments.training import Training
 from runners.tracking import upload
-from runners.tracking.reading import MODEL_KEYS
+from runners.tracking.record import MODEL_KEYS
 
 
 class Bomb:
