@@ -36,6 +36,11 @@ def grid_axes(shape: tuple[int, ...]) -> int:
     return min(len(shape), 3)
 
 
+def holds_vectors(shape: tuple[int, ...]) -> bool:
+    """Whether a point of this shape may be an image of vectors: two channels, to larger columns and to larger rows."""
+    return len(shape) == 3 and shape[2] == 2
+
+
 def in_any_order(clouds: np.ndarray) -> bool:
     """Whether distances of pairs of points, which no turn changes, do not depend on the place of the pair.
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.grid import grid_axes
+from orbit.core.grid import grid_axes, holds_vectors
 from orbit.core.params import Range
 from orbit.groups.base import Group
 from orbit.groups.domains import Finite
@@ -24,6 +24,9 @@ class Reflection(Reordering):
         Axis of a point: 1 mirrors an image left to right, 0 upside down. None: the
         last that is time or space, so that images are mirrored left to right and
         series are reversed.
+    vectors : bool
+        Whether the two channels of an image are a vector of each pixel, to larger columns
+        and to larger rows, as in flows, which is mirrored with the image.
 
     Examples
     --------
@@ -37,12 +40,14 @@ class Reflection(Reordering):
     domain = Finite(2)
     default_size = 2
 
-    def __init__(self, axis: Annotated[int, Range(low=0)] | None = None) -> None:
+    def __init__(self, axis: Annotated[int, Range(low=0)] | None = None, vectors: bool = False) -> None:
         self.axis = axis
+        self.vectors = vectors
 
     @classmethod
     def variants(cls, shape: tuple[int, ...]) -> list[Group]:
-        return [cls(axis=axis) for axis in range(grid_axes(shape))]
+        kinds = (False, True) if holds_vectors(shape) else (False,)
+        return [cls(axis=axis, vectors=vectors) for axis in range(grid_axes(shape)) for vectors in kinds]
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.mod(np.add(self._rows(left), self._rows(right)), 2.0)
@@ -53,13 +58,18 @@ class Reflection(Reordering):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.axis is not None and len(shape) <= self.axis:
             raise self._refuse(shape, f"arrays with an axis {self.axis} (axis)")
+        if self.vectors and not (holds_vectors(shape) and self.axis in (None, 0, 1)):
+            raise self._refuse(shape, "images of vectors of shape (height, width, 2) (vectors)")
 
     def describe(self, element: np.ndarray) -> str:
         return "mirrored" if element else "as it is"
 
     def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
-        axis = grid_axes(tuple(X.shape[1:])) - 1 if self.axis is None else self.axis
-        return X.flip(1 + axis) if element else X
+        if not element:
+            return X
+        last = 1 if self.vectors else grid_axes(tuple(X.shape[1:])) - 1
+        axis = last if self.axis is None else self.axis
+        return _mirrored(X, axis, self.vectors)
 
 
 @register("group", "dihedral")
@@ -73,6 +83,9 @@ class Dihedral(Reordering):
     ----------
     mirror : bool
         Whether reflections are included; without them the order is four.
+    vectors : bool
+        Whether the two channels are a vector of each pixel, to larger columns and to larger
+        rows, as in flows, which moves with the image.
 
     Examples
     --------
@@ -92,8 +105,13 @@ class Dihedral(Reordering):
     compared_on = (2,)
     default_size = 8
 
-    def __init__(self, mirror: bool = True) -> None:
+    def __init__(self, mirror: bool = True, vectors: bool = False) -> None:
         self.mirror = mirror
+        self.vectors = vectors
+
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return [cls(), cls(vectors=True)] if holds_vectors(shape) else [cls()]
 
     @property
     def domain(self) -> Finite:
@@ -110,6 +128,8 @@ class Dihedral(Reordering):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (2, 3) or shape[0] != shape[1]:
             raise self._refuse(shape, "square images of shape (size, size) or (size, size, channels)")
+        if self.vectors and not holds_vectors(shape):
+            raise self._refuse(shape, "square images of vectors of shape (size, size, 2) (vectors)")
 
     def describe(self, element: np.ndarray) -> str:
         k, m = _parts(element)
@@ -117,7 +137,16 @@ class Dihedral(Reordering):
 
     def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
         k, m = _parts(element)
-        return torch.rot90(X.flip(2) if m else X, int(k), (1, 2))
+        moved = torch.rot90(_mirrored(X, 1, self.vectors) if m else X, int(k), (1, 2))
+        for _ in range(int(k) if self.vectors else 0):
+            moved = torch.stack([moved[..., 1], -moved[..., 0]], -1)
+        return moved
+
+
+def _mirrored(X: Tensor, axis: int, vectors: bool) -> Tensor:
+    """Points reversed along an axis, of vectors with the sign of their component along it."""
+    flipped = X.flip(1 + axis)
+    return flipped * X.new_tensor([-1.0, 1.0] if axis == 1 else [1.0, -1.0]) if vectors else flipped
 
 
 def _parts(elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

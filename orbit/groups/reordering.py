@@ -1,4 +1,4 @@
-"""The base class of groups that only reorder coordinates: unitary, and the adjoint is the inverse."""
+"""The base class of groups that only reorder coordinates, or change their sign: unitary, the adjoint is the inverse."""
 
 from abc import abstractmethod
 
@@ -10,13 +10,21 @@ from orbit.groups.base import Group
 
 
 class Reordering(Group):
-    """A group whose elements only reorder the coordinates of a point: exact in every precision."""
+    """A group whose elements only reorder the coordinates of a point, or change their sign: exact.
+
+    Attributes
+    ----------
+    vectors : bool
+        Whether signs change too, of components of vectors.
+    """
+
+    vectors: bool = False
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return True
 
     def permutes(self, shape: tuple[int, ...]) -> bool:
-        return True
+        return not self.vectors
 
     @abstractmethod
     def _move(self, element: np.ndarray, X: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.errors import InputError
+from orbit.core.grid import holds_vectors
 from orbit.groups.base import AdditiveGroup, Group
 from orbit.groups.cyclic import Cyclic
 from orbit.groups.domains import Circle
@@ -76,13 +77,13 @@ class Rotation(AdditiveGroup, PlanarMap):
 
     @classmethod
     def variants(cls, shape: tuple[int, ...]) -> list[Group]:
-        return [cls(), cls(vectors=True)] if len(shape) == 3 and shape[2] == 2 else [cls()]
+        return [cls(), cls(vectors=True)] if holds_vectors(shape) else [cls()]
 
     def describe(self, element: np.ndarray) -> str:
         return f"{math.degrees(float(element)):.0f}°"
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        if self.vectors and (self.sampling == "polar" or len(shape) != 3 or shape[2] != 2):
+        if self.vectors and (self.sampling == "polar" or not holds_vectors(shape)):
             raise self._refuse(shape, "cartesian images of vectors of shape (height, width, 2) (vectors)")
         if self.sampling == "polar" and len(shape) != 2:
             raise self._refuse(shape, "polar images of shape (radii, angles)")

@@ -58,10 +58,24 @@ class TestReflectionOfSignals(FiniteGroupContract):
     params = {"axis": 0}
 
 
+class TestReflectionOfVectors(FiniteGroupContract):
+    shape = (5, 6, 2)
+    wrong_shapes = [(5, 6), (5, 6, 3)]
+    component = Reflection
+    params = {"vectors": True}
+
+
 class TestDihedral(FiniteGroupContract):
     shape = (5, 5)
     wrong_shapes = [(25,), (4, 5)]
     component = Dihedral
+
+
+class TestDihedralOfVectors(FiniteGroupContract):
+    shape = (5, 5, 2)
+    wrong_shapes = [(5, 5), (5, 5, 3)]
+    component = Dihedral
+    params = {"vectors": True}
 
 
 class TestQuarterTurnsOfColourImages(FiniteGroupContract):

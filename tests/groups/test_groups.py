@@ -12,10 +12,12 @@ import orbit
 from orbit import InputError, Orbit
 from orbit.groups import (
     Cyclic,
+    Dihedral,
     Group,
     Identity,
     PitchTempo,
     ProductGroup,
+    Reflection,
     Rotation,
     Translation,
     pitch_tempo,
@@ -134,6 +136,24 @@ def test_a_quarter_turn_of_vectors_turns_components_too(rng):
     np.testing.assert_allclose(turned, np.stack(grid, axis=-1), atol=1e-14)
 
 
+@pytest.mark.parametrize("k", range(4))
+def test_quarter_turns_of_vectors_are_those_of_rotation(rng, k):
+    X = rng.standard_normal((3, 8, 8, 2))
+    turned = Rotation(vectors=True).act([k * np.pi / 2], X)
+    np.testing.assert_allclose(Dihedral(vectors=True).act([k], X), turned, atol=1e-14)
+    mirrored = Reflection(vectors=True).act([1], X)[0]
+    np.testing.assert_allclose(Dihedral(vectors=True).act([k + 4], X), Dihedral(vectors=True).act([k], mirrored))
+
+
+@pytest.mark.parametrize(("axis", "component"), [(None, 0), (1, 0), (0, 1)])
+def test_a_mirrored_vector_points_the_other_way_across_the_mirror(rng, axis, component):
+    X = rng.standard_normal((3, 6, 8, 2))
+    moved = Reflection(axis, vectors=True).act([1], X)[0]
+    expected = np.flip(X, 2 if axis is None else 1 + axis).copy()
+    expected[..., component] *= -1
+    np.testing.assert_array_equal(moved, expected)
+
+
 def test_a_radial_field_is_invariant_only_if_its_vectors_turn():
     rows, columns = np.mgrid[-7.5:8, -7.5:8]
     field = (np.exp(-(rows**2 + columns**2) / 8)[..., None] * np.stack([columns, rows], axis=-1))[None]
@@ -142,6 +162,8 @@ def test_a_radial_field_is_invariant_only_if_its_vectors_turn():
         return np.abs(group.act([0.8], field)[0] - field).max() / field.max()
 
     assert change(Rotation(vectors=True)) < 0.1 < 0.5 < change(Rotation())
+    for element in range(8):
+        np.testing.assert_allclose(Dihedral(vectors=True).act([element], field)[0], field, atol=1e-14)
 
 
 def test_cached_operators_are_not_used_for_another_shape(rng):
