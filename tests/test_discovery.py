@@ -22,7 +22,7 @@ from orbit.discovery import Discovery, candidates
 from orbit.discovery.candidates import invariant_encoders
 from orbit.discovery.points import sampled
 from orbit.discovery.result import Trial, simplest
-from orbit.encoders import BySize
+from orbit.encoders import BySize, Gradients
 from orbit.kernels.base import median_distance
 from orbit.orbits import random_orbit_points
 from orbit.solvers.left_out import encoded_targets, left_out
@@ -58,6 +58,16 @@ def test_groups_of_series_with_many_channels_are_those_of_series(rng):
     groups = {row.split()[0] for row in discover(X, y, encoder=BySize(axes=1), refine=False).table["group"]}
     assert "time_warp" in groups
     assert not groups & {"rotation", "affine", "shear", "small_moves"}
+
+
+def test_only_hopeful_orbits_of_encoded_points_take_all_elements():
+    found = discover(*digits(orbit.RotatedDigits()), encoder=Gradients(), refine=False)
+    sizes = {trial.group: trial.orbit.size for trial in found.trials}
+    assert found.best.group == "rotation"
+    assert sizes["rotation"] == 32
+    assert sizes["shear"] == sizes["permutation mode=rows_columns"] == 8
+    errors = {trial.group: trial.error for trial in found.trials}
+    assert 1.2 * errors["rotation"] < min(errors["shear"], errors["permutation mode=rows_columns"])
 
 
 def test_shuffled_labels_have_no_group(rng):

@@ -19,8 +19,8 @@ from orbit.registry import available, get
 from orbit.representations import is_symmetric
 
 # Finite groups up to this order are listed, and of larger ones so many elements are drawn; fewer if moved points are
-# encoded, which takes most of the time then.
-_LISTED, _ENCODED = 128, 32
+# encoded, which takes most of the time then, and still fewer in a first look.
+_LISTED, _ENCODED, _FIRST = 128, 32, 8
 
 # Widths of q that are tried, as multiples of the default one.
 _WIDTHS = (0.5, 2.0)
@@ -91,6 +91,18 @@ def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...], most: i
     if q is not None or order <= min(group.default_size, most):
         return Orbit(group, q)
     return Orbit(group, q, order) if order <= most else Orbit(group, q, most, "qmc")
+
+
+def shortened(orbit: Orbit, shape: tuple[int, ...]) -> Orbit | None:
+    """An orbit with a few of the elements, for a first look; None if it has no more.
+
+    >>> shortened(Orbit(get("group", "rotation")(), size=32), (28, 28)).size, shortened(Orbit(), (28, 28))
+    (8, None)
+    """
+    group, q, size = orbit.resolved()
+    if q.data_dependent or min(group.for_shape(shape).order or size, size) <= _FIRST:
+        return None
+    return _orbit(group, orbit.distribution, shape, _FIRST)
 
 
 def scaled(orbit: Orbit, shape: tuple[int, ...], factor: float, only: int | None = None) -> Orbit | None:

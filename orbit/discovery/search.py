@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from orbit.core.progress import Progress
 from orbit.data.base import Task
-from orbit.discovery.candidates import candidates, invariant_encoders, n_widths, product_of, scaled
+from orbit.discovery.candidates import candidates, invariant_encoders, n_widths, product_of, scaled, shortened
 from orbit.discovery.points import MULTIPLES, LabelledPoints, sampled
 from orbit.discovery.result import Discovery, Trial, simplest
 from orbit.encoders import Encoder
@@ -20,6 +20,10 @@ _MOST_FACTORS = 3
 
 # The width of the best q is refined by these factors.
 _STEPS = (0.7, 1.4)
+
+# Where moved points are encoded, all elements are taken if a few have an error below this multiple of the lowest. With
+# an encoder, 32 elements had an error up to 14 % lower than 8 had, in ten sets of pictures (seed 0 of two splits).
+_HOPEFUL = 1.2
 
 
 def discover(
@@ -41,7 +45,8 @@ def discover(
     orbit; their number, its regularisation and lengthscale are chosen for each orbit, and for none, by the same error.
     An orbit helps if its mean square error is lower than that without, by more than 5 %, and its absolute errors are by
     a paired t test, after Holm's correction for all orbits tried. Encoders that are invariant to a group of which no
-    short orbit is an average are tried too, such as ``point_pairs`` for clouds.
+    short orbit is an average are tried too, such as ``point_pairs`` for clouds. With an ``encoder``, orbits are tried
+    with 8 elements, and only those near to the lowest error with up to 32.
 
     Parameters
     ----------
@@ -104,7 +109,7 @@ def discover(
         tried += [(Orbit(), encoder) for encoder in others]
         trials = points.trials([(Orbit(), None)], MULTIPLES)
         with Progress(len(tried), "groups", progress) as shown:
-            trials += points.trials(tried, trials[0].multiple, shown.step)
+            trials += _raced(points, tried, trials[0], shown.step)
         if not is_ranked:
             trials += points.trials(_still_open(trials, points), trials[0].multiple)
         if refine:
@@ -112,6 +117,24 @@ def discover(
             _multiply(trials, points)
     ranked = sorted(points.tested(trials), key=lambda trial: trial.error)
     return Discovery(ranked, points.X[:1], points.encoder, is_found)
+
+
+def _raced(
+    points: LabelledPoints, tried: list[tuple[Orbit, Encoder | None]], plain: Trial, done: Callable[[], object]
+) -> list[Trial]:
+    """Trials; where moved points are encoded, with all elements only those that may still have the lowest error.
+
+    Encoding takes most of the time, and with an encoder the error changes little with the number of elements.
+    """
+    is_slow = not points.encoder.is_identity
+    first = [shortened(orbit, points.X.shape[1:]) if is_slow else None for orbit, _ in tried]
+    few = [(short or orbit, encoder) for short, (orbit, encoder) in zip(first, tried, strict=True)]
+    trials = points.trials(few, plain.multiple, done)
+    bound = min([plain.error, *(_HOPEFUL * trial.error for trial in trials)])
+    hopeful = [i for i, short in enumerate(first) if short and trials[i].error < bound]
+    for i, trial in zip(hopeful, points.trials([tried[i] for i in hopeful], plain.multiple), strict=True):
+        trials[i] = trial
+    return trials
 
 
 def _ranked(points: LabelledPoints, encoders: list[Encoder]) -> list[Encoder]:
