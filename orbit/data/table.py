@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ if TYPE_CHECKING:  # pandas is imported when a table is read
 
 # Columns that a note names, and what to do where a unit is none.
 _NAMED, _AS_TEXTS = 6, "dataset.categories names columns to read as texts"
+
+# Columns named by a number each, such as 1100 or t17, are samples of series from so many on, if neighbours have such a
+# correlation, by at most so many rows.
+_NUMBERED, _SAMPLES, _CORRELATION, _ROWS = r"\D*?(\d+(?:\.\d+)?)\D*", 16, 0.9, 1000
 
 
 @register("dataset", "table")
@@ -182,6 +187,7 @@ class Table(OwnData):
         notes += [_note_of_csv(csv), _note("units removed", removed, _AS_TEXTS)]
         notes += [_note("limits read as numbers", limits, _AS_TEXTS), _note_of_columns(left_out)]
         notes += [_note_of_missing(encoder, table), _note_of_signs(numbers, features, self.missing_texts)]
+        notes += [_note_of_samples(encoder.widths(), X[train])]
         if test is not None:
             X_test, y_test, test_rows = X[test], y[test], table.index.to_numpy()[test]
         else:
@@ -353,6 +359,26 @@ def _note_of_signs(table: pd.DataFrame, features: list[str], texts: list[str] | 
     found = {} if texts is not None else signs_of_missing(table, features)
     example = next(iter(found.values()), "").partition(" ")[0]
     return _note("numbers that may be missing values", found, f"if so, dataset.missing_texts=['{example}','']")
+
+
+def _note_of_samples(columns: Mapping[str, int], X: np.ndarray) -> str:
+    """Columns that are the samples of a series, as of spectra: named by numbers in an order, neighbours agree."""
+    found = {name: re.fullmatch(_NUMBERED, name) for name, width in columns.items() if width == 1}
+    at = {name: float(match[1]) for name, match in found.items() if match is not None}
+    steps = np.diff([*at.values()])
+    if len(at) < _SAMPLES or not ((steps > 0).all() or (steps < 0).all()):
+        return ""
+    places = dict(zip(columns, np.cumsum([0, *columns.values()]), strict=False))
+    values = X[:_ROWS, [places[name] for name in at]]
+    values = values - values.mean(0)
+    lengths = np.maximum(np.linalg.norm(values, axis=0), np.finfo(float).tiny)
+    if np.median((values[:, 1:] / lengths[1:] * (values[:, :-1] / lengths[:-1])).sum(0)) < _CORRELATION:
+        return ""
+    first, *_, last = at
+    return (
+        f"columns {first} to {last} are like the samples of spectra or other series: dataset=series compares their "
+        "slopes and patches, too, and is mostly better"
+    )
 
 
 def _note_of_missing(encoder: TableEncoder, table: pd.DataFrame) -> str:

@@ -396,3 +396,18 @@ class TestNewRows:
         loader, data = fitted
         with pytest.raises(InputError, match="expected a model that takes the columns of a table by name"):
             loader.read_points(save(frame()[FEATURES], "new.csv"), data.form)
+
+
+@pytest.mark.parametrize(
+    ("name", "correlated", "is_series"),
+    [("{}", True, True), ("X{}.5 nm", True, True), ("{}", False, False), ("a{}b1", True, False)],
+)
+def test_columns_that_are_samples_of_spectra_are_noted(tmp_path, rng, name, correlated, is_series):
+    values = rng.standard_normal((40, 20))
+    table = pd.DataFrame(
+        values.cumsum(1) if correlated else values, columns=[name.format(900 + 4 * i) for i in range(20)]
+    )
+    table.assign(sample=[f"s{i}" for i in range(40)], y=rng.random(40)).to_csv(tmp_path / "a.csv", index=False)
+    notes = "\n".join(orbit.read_table(str(tmp_path / "a.csv"), "y").notes)
+    first, last = name.format(900), name.format(976)
+    assert (f"columns {first} to {last} are like the samples of spectra" in notes) == is_series
