@@ -30,6 +30,11 @@ _START_ROWS, _FEWEST_ROWS, _FEW_ROWS = 33, 100, 200
 _STARTS = 4.0, 1.0, 0.25
 _LARGEST, _OFF = 64.0, 2.0**-16
 
+# The noise of one more search, from the smallest of these, and the gain of log p that it needs. Where columns agree, as
+# in spectra, all others may end where everything is noise: of 30 fits to 37 to 105 generated spectra five did, and one
+# still did from 1e-3. Not where each column has a lengthscale: the few rows of its first search would be interpolated.
+_LITTLE_NOISE, _CLEAR = 1e-4, 1.0
+
 # The smallest u from which a search with more rows starts: at 0 there is no gradient.
 _STILL_ON = 1 / 64
 
@@ -110,10 +115,14 @@ def choose_by_evidence(kernel: Any, points: np.ndarray, y: np.ndarray, each: boo
 
     first, step, few = (max(1, n_rows // rows) for rows in (_START_ROWS, _FEWEST_ROWS, _FEW_ROWS))
     starts = [np.array([factor]) for factor in _STARTS]
-    best, n_starts = search(first if each else step, starts, FIRST_NOISE), len(_STARTS)
+    best, n_starts = search(first if each else step, starts, FIRST_NOISE), len(starts)
     if each:
         best = search(step, [np.ones(X.shape[1]), np.repeat(best.parameters, X.shape[1])], best.noise)
         n_starts += 2
+    else:
+        other = search(step, starts[-1:], _LITTLE_NOISE)
+        best = other if other.log_evidence > best.log_evidence + _CLEAR else best
+        n_starts += 1
     for finer in dict.fromkeys((few, 1)):
         start, metric = np.maximum(np.abs(best.parameters), _STILL_ON), best.inverse_hessian * finer / step
         best, step = search(finer, [start], best.noise, _PRECISE if finer == 1 else _FINER, metric), finer

@@ -236,3 +236,20 @@ def test_an_equivariant_map_takes_the_evidence_without_the_group(rng):
     found = OperatorRandomFourier(kernel, turns, n_components=20, equivariant=True, random_state=0).fit(X, Y)
     assert 0.3 < found.kernel_.lengthscale_ < 3
     assert isinstance(found.chosen_scale_.value, float)
+
+
+@pytest.mark.parametrize("seed", [3, 4, 10])
+def test_the_evidence_of_columns_that_agree_finds_the_signal(seed):
+    rng = np.random.default_rng(seed)  # spectra of five substances, with scatter and a baseline
+    at = np.linspace(0, 1, 80)
+    bands = np.exp(-0.5 * ((at - rng.uniform(0, 1, (5, 1))) / rng.uniform(0.03, 0.1, (5, 1))) ** 2)
+    amounts = rng.uniform(0.5, 1.5, (40, 5))
+    X = amounts @ bands * rng.normal(1, 0.1, (40, 1)) + rng.normal(0, 0.3, (40, 1)) + rng.normal(0, 0.3, (40, 1)) * at
+    X += 0.001 * rng.standard_normal((40, 80))
+    X, y = ((X - X.mean(0)) / X.std(0))[:30], amounts[:30, 0]
+
+    def log_evidence(lengthscale) -> float:
+        psi = Exact(Gaussian(lengthscale), residual=True).fit_transform(X, y)
+        return GaussianProcess().fit(psi, y).log_marginal_likelihood_
+
+    assert log_evidence("evidence") > max(map(log_evidence, np.geomspace(1, 1000, 13))) - 0.5
