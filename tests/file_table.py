@@ -568,6 +568,8 @@ FILES = [
          named("all.mat", matlab(X=np.ones((8, 6)), y=np.arange(8) % 2)), (6,), 1, 1, (0, 1)),
     File("arrays", ".mat of version 7.3", "all.mat", named("all.mat", matlab_7_3),
          error="it has version 7.3; save it in MATLAB with '-v7'"),
+    File("arrays", "HDF5", "all.h5", named("all.h5", plain_hdf5),
+         error="it is an HDF5 file, which dataset=fields reads"),
     *(File("fields", what, path, named(path, fields(engine)), (5, 6), labels=(0.0, 1), settings={"target": "heat"})
       for what, path, engine in (("NetCDF 4", "all.nc", "h5netcdf"), ("NetCDF 3", "all.nc", "scipy"),
                                  ("Zarr", "all.zarr", "zarr"))),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,18 @@ def in_any_order(clouds: np.ndarray) -> bool:
 
     pairs = np.linalg.norm(clouds[:, 1::2] - clouds[:, : clouds.shape[1] // 2 * 2 : 2], axis=2)
     return min(pairs.shape) > 2 and not friedmanchisquare(*pairs.T).pvalue < _LEVEL
+
+
+def n_points(cloud: Any) -> int:
+    """The number of points of a cloud, an array or a tensor (rows, columns), without rows of zeros at its end.
+
+    >>> n_points(np.array([[1.0, 2.0], [0.0, 0.0], [3.0, 4.0], [0.0, 0.0], [0.0, 0.0]]))
+    3
+    """
+    if (cloud[-1] != 0).any():
+        return len(cloud)
+    (rows,) = np.nonzero(np.asarray((cloud != 0).any(1)))
+    return int(rows[-1]) + 1 if len(rows) else 0
 
 
 def middle(X: np.ndarray, sides: Sequence[int], first: int = 0) -> np.ndarray:

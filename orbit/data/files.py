@@ -34,6 +34,7 @@ _MATLAB = ".mat"
 
 # The first bytes of .npz files, with members and without, and of .npy files.
 _BEGINNINGS = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
+_HDF5 = b"\x89HDF"
 
 
 # The extras of this project by the packages that read files.
@@ -246,8 +247,9 @@ def _reason(path: Path, error: Exception) -> str:
     if path.suffix.lower() == _MATLAB:
         return "it is of another kind"
     with contextlib.suppress(OSError), open(path, "rb") as file:
-        if not file.read(6).startswith(_BEGINNINGS):
-            return "it is of another kind"
+        if not (beginning := file.read(6)).startswith(_BEGINNINGS):
+            is_hdf5 = beginning.startswith(_HDF5)
+            return "it is an HDF5 file, which dataset=fields reads" if is_hdf5 else "it is of another kind"
     if str(error).startswith("Object arrays"):  # the rest advises to trust it
         return (
             "an array in it holds Python objects; save texts by astype(str), numbers by astype(float), and points of "

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from orbit.core.errors import accepts
-from orbit.core.grid import PLACE, grid_axes, in_any_order
+from orbit.core.grid import PLACE, grid_axes, in_any_order, n_points
 from orbit.distributions import ProductDistribution
 from orbit.distributions.base import Distribution
 from orbit.encoders import Encoder
@@ -55,16 +55,23 @@ def candidates(
 
 
 def invariant_encoders(X: np.ndarray) -> list[Encoder]:
-    """The encoders of points (n, *shape) that are tried beside groups; of clouds with features, if in any order.
+    """The encoders of points (n, *shape) that are tried beside groups.
+
+    Of clouds with features, if they are in any order, or have unequal numbers of points, with zeros after them.
 
     >>> invariant_encoders(np.zeros((1, 30, 3))), invariant_encoders(np.zeros((1, 28, 28)))
     ([PointPairs(normals=True), PointPairs(normals=False)], [])
     """
     shape = X.shape[1:]
-    if len(shape) == 2 and shape[1] > PLACE and not (grid_axes(shape) == 1 and in_any_order(X[..., :PLACE])):
+    if len(shape) == 2 and shape[1] > PLACE and not (grid_axes(shape) == 1 and _are_sets(X)):
         return []
     classes: list[Any] = [get("encoder", name) for name in available("encoder")]
     return [encoder for cls in classes for encoder in cls.variants(shape) if accepts(encoder.check_shape, shape)]
+
+
+def _are_sets(X: np.ndarray) -> bool:
+    counts = {n_points(cloud) for cloud in X}
+    return len(counts) > 1 or in_any_order(X[..., :PLACE])
 
 
 def _axes(X: np.ndarray) -> int:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.grid import PLACE
+from orbit.core.errors import InputError
+from orbit.core.grid import PLACE, n_points
 from orbit.core.linalg import standardization
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.random import RandomState, generator
@@ -38,16 +39,18 @@ class PointPairs(Encoder):
 
         t = (|x - x'|, max(r, r'), min(r, r'), max(s, s'), min(s, s')).
 
-    Columns of a cloud after the third are features of its points, such as intensities: t also has the larger and the
-    smaller one of x and x'. Each number has mean zero and variance one over the sample. E(x) is the mean over the pairs
-    of random Fourier features of a Gaussian kernel k of t, so that
+    Columns of a cloud after its coordinates are features of its points, such as intensities: t also has the larger and
+    the smaller one of x and x'. Each number has mean zero and variance one over the sample. E(x) is the mean over the
+    pairs of random Fourier features of a Gaussian kernel k of t, so that
 
         <E(x), E(z)> = mean over pairs s of x and t of z of k(s, t), approximately.
 
     With features of points, k is the mean of two such kernels, of t without them and of all of t.
 
-    Points are clouds (n_points, columns) with two or more columns. The defaults of clouds with normals were chosen on
-    generated shapes of 256 points, those without on generated trees and showers of particles.
+    Points are clouds (n_points, columns) with two or more columns. Rows of zeros at the end of a cloud are no points: E
+    is the mean over the pairs of the others, times their share of the rows, so that their number counts. The defaults
+    of clouds with normals were chosen on generated shapes of 256 points, those without on generated trees and showers
+    of particles.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ class PointPairs(Encoder):
     normals : bool or None
         Which of the two t there is. None is with normals; a run compares the two by leave-one-out
         errors, and takes those without where they are lower by more than 5 % and chance.
+    coordinates : int >= 2
+        Columns that are coordinates, if there are so many; 2 for points of a plane with features.
     any_size : bool
         Whether clouds are first scaled to a root mean square radius of one about their centre.
 
@@ -93,6 +98,7 @@ class PointPairs(Encoder):
     lengthscale: PositiveFloat = 1.0
     any_size: bool = False
     normals: bool | None = None
+    coordinates: Annotated[int, Range(low=2)] = PLACE
 
     @classmethod
     def variants(cls, shape: tuple[int, ...]) -> list[Encoder]:
@@ -121,11 +127,14 @@ class PointPairs(Encoder):
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         rng = generator(random_state)
         sample = X[rng.choice(len(X), min(len(X), _SAMPLE_CLOUDS), replace=False)]
-        pairs = torch.cat([self._pairs(cloud) for cloud in torch.from_numpy(sample)])
+        some = [self._pairs(cloud) for cloud in torch.from_numpy(sample) if n_points(cloud) > 1]
+        if not some:
+            raise InputError(f"{self.label()} takes clouds of two or more points, found none that are not 0")
+        pairs = torch.cat(some)
         self.mean_, self.scale_ = standardization(pairs.numpy())
         kernel = Gaussian(self.lengthscale).fit(pairs[:1].numpy())
         self.frequencies_ = kernel.sample_spectrum(self.n_components, pairs.shape[1], rng).T
-        n_of_features = 2 * max(0, X.shape[2] - PLACE)
+        n_of_features = 2 * max(0, X.shape[2] - self.coordinates)
         self.frequencies_[pairs.shape[1] - n_of_features :, ::2] = 0
         self.n_outputs_ = 2 * self.n_components
 
@@ -134,15 +143,21 @@ class PointPairs(Encoder):
             torch.as_tensor(each).to(points) for each in (self.mean_, self.scale_, self.frequencies_)
         )
         vectors = points.new_empty(len(points), self.n_outputs_)
-        for cloud, (cosines, sines) in zip(points, vectors.view(len(points), 2, -1), strict=True):
+        for cloud, vector in zip(points, vectors.view(len(points), 2, -1), strict=True):
+            if (n := n_points(cloud)) < 2:
+                vector.zero_()
+                continue
+            cosines, sines = vector
             waves = self._pairs(cloud).sub_(mean).mul_(scale) @ frequencies
             torch.mean(waves.sin(), 0, out=sines)
             torch.mean(waves.cos_(), 0, out=cosines)
+            if n < len(cloud):
+                vector.mul_(n / len(cloud))
         return vectors.div_(math.sqrt(self.n_components))
 
     def _pairs(self, cloud: Tensor) -> Tensor:
-        """The numbers t of all pairs of a cloud (n, columns), shape (n * n_ranks, numbers)."""
-        places, features = cloud[:, :PLACE], cloud[:, PLACE:]
+        """The numbers t of all pairs of n points of a cloud (rows, columns), shape (n * n_ranks, numbers)."""
+        places, features = cloud[: n_points(cloud)].tensor_split([self.coordinates], 1)
         if self.any_size:
             radius = places.var(0, correction=0).sum().sqrt()
             places = places / torch.where(radius > 0, radius, 1)

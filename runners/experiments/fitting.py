@@ -41,7 +41,7 @@ from runners.job.features import fit, in_use, shared_in_job, storing, takes, tra
 from runners.job.job import Stopwatch
 from runners.job.memory import check_fit
 from runners.measure.machine import peak_memory_mb
-from runners.measure.metrics import evaluate
+from runners.measure.metrics import evaluate, ranks_classes
 
 # Test points from which on equal predictions are no coincidence.
 _FEWEST_POINTS = 20
@@ -101,12 +101,13 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     with clock.stage("predict"):
         answers = all_answers(model, data.X_test, engine)
     predicted = answers["prediction"]
-    problem = problem or _constant(predicted, data, model["learner"])
+    scored = evaluated(model["learner"], data, answers)
+    problem = problem or _constant(predicted, data, model["learner"], scored.get("roc_auc"))
     _warn_about_groups(model["learner"], data)
     if problem is not None:
         warnings.warn(problem, stacklevel=2)
     metrics = {f"train/{key}": value for key, value in trained.items()}
-    metrics |= {f"test/{key}": value for key, value in evaluated(model["learner"], data, answers).items()}
+    metrics |= {f"test/{key}": value for key, value in scored.items()}
     metrics |= {"features/dim": float(model["learner"].n_features_in_), "memory/peak_mb": peak_memory_mb()}
     metrics |= model["learner"].metrics() | model["features"].metrics() | examined
     if selected:
@@ -126,12 +127,17 @@ def _warn_about_groups(learner: Any, data: Dataset) -> None:
     )
 
 
-def _constant(predicted: np.ndarray, data: Dataset, learner: Any) -> str | None:
-    """A sentence if all test points have the same prediction, but not the same target."""
+def _constant(predicted: np.ndarray, data: Dataset, learner: Any, area: float | None) -> str | None:
+    """A sentence if all test points have the same prediction, but not the same target.
+
+    ``area`` is that under the ROC curve, of classes whose scores are known.
+    """
     y = data.y_test
     if len(predicted) < _FEWEST_POINTS or (predicted[:1] != predicted).any() or (y[:1] == y[:]).all():
         return None
-    found = f"the prediction of all {len(predicted)} test points is {shortened(str(predicted[0]))}: nothing was learned"
+    found = f"the prediction of all {len(predicted)} test points is {shortened(str(predicted[0]))}"
+    ranks = area is not None and ranks_classes(y, area)
+    found += f", though scores rank the classes (roc_auc {area:.3g})" if ranks else ": nothing was learned"
     if data.task == "classification" and (setting := setting_for_rare_classes(learner, data.y_train[:])):
         return f"{found}. Most training points are of one class: set {setting}"
     return f"{found}. Check the learner's regularization and learning rate, the kernel and the scale of the points"

@@ -20,7 +20,7 @@ from runners.config.plan import Plan
 from runners.experiments.advice import setting_for_rare_classes
 from runners.experiments.fitting import Fitted
 from runners.job.job import Job
-from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate, paired_test
+from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate, paired_test, ranks_classes
 
 # Multiplications of the linear model's Gram matrix and of the neighbours' distances: 0.1 to 0.3 s of a processor each.
 _MOST_WORK = 2e9
@@ -146,6 +146,13 @@ def warning_about_learning(job: Job, data: Dataset, fitted: Fitted, found: list[
         return (
             f"{len(least.test)} test points, {others} of them not of the {least.name}, are too few to tell whether "
             "anything was learned; runner=validate selection=k_fold scores all training points"
+        )
+    area = fitted.metrics.get("test/roc_auc")
+    if data.task == "classification" and ranks_classes(data.y_test, area):
+        return (
+            f"not more often right than the {least.name}, but scores rank the classes (roc_auc {area:.3g}): of a rare "
+            "class look at roc_auc and average_precision, and choose a threshold for the probabilities of "
+            "learner=logistic, or set learner.class_weight=balanced"
         )
     return (
         f"not clearly better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, "

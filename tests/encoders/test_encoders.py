@@ -198,6 +198,29 @@ def test_equal_points_of_a_cloud_have_finite_vectors(cloud, normals):
     assert np.isfinite(encoded(PointPairs(any_size=True, normals=normals).fit(cloud[None], 0), cloud[None])).all()
 
 
+@pytest.mark.parametrize("normals", [True, False])
+def test_rows_of_zeros_at_the_end_of_a_cloud_are_no_points(rng, normals):
+    X = rng.standard_normal((4, 30, 4))
+    X[0, 20:], X[1, 1:], X[2] = 0, 0, 0
+    encoder = PointPairs(32, n_ranks=3, n_neighbors=6, normals=normals).fit(X, 0)
+    vectors = encoded(encoder, X)
+    assert not vectors[1:3].any()
+    pairs = pairs_by_loops(X[0, :20], (1, 10, 19), 6, normals)
+    waves = (pairs - encoder.mean_) * encoder.scale_ @ encoder.frequencies_
+    expected = np.concatenate([np.cos(waves).mean(0), np.sin(waves).mean(0)]) * 20 / 30 / 32**0.5
+    np.testing.assert_allclose(vectors[0], expected, atol=1e-10)
+
+
+def test_clouds_of_a_plane_may_have_features(rng):
+    X = rng.standard_normal((4, 30, 3))
+    turned = X.copy()
+    turned[..., :2] = X[..., :2] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) + 1
+    encoder = PointPairs(16, coordinates=2).fit(X, 0)
+    np.testing.assert_allclose(encoded(encoder, turned), encoded(encoder, X), atol=1e-10)
+    other = np.concatenate([X[..., :2], 2 * X[..., 2:]], axis=2)
+    assert np.abs(encoded(encoder, other) - encoded(encoder, X)).max() > 0.01
+
+
 @pytest.mark.parametrize(("shape", "found"), [((5,), "vectors of length 5"), ((3, 3), "points of shape"), ((9, 1), "")])
 def test_point_pairs_need_clouds_of_more_points_than_coordinates(shape, found):
     with pytest.raises(InputError, match=f"encoder=point_pairs takes clouds .* of two or more coordinates.*{found}"):

@@ -46,6 +46,15 @@ def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
     assert {f"reference/{name}", f"reference/linear/{name.split('/')[1]}", "time/references_s"} < metrics.keys()
 
 
+def test_a_rare_class_that_scores_rank_is_no_reason_for_other_settings(run, rng):
+    write(rng, np.arange(1600) % 16 == 0, 0.5)
+    out = run.ok(*ARRAYS, *IN_FIT, "dataset.task=classification", "learner=logistic")
+    assert re.search(
+        r"warning +not more often right than the majority class, but scores rank the classes \(roc_auc 0.", out
+    )
+    assert "try " not in out
+
+
 def test_too_few_test_points_are_no_reason_for_other_settings(run, rng):
     y = np.arange(40) % 8 == 0
     write(rng, y.astype(int), 9)
