@@ -25,6 +25,9 @@ from orbit.data.splits import check_clusters, divided, guess_task, split_off_tes
 # may well lack the largest values of the training points.
 _LARGER, _SMALLER = 10.0, 50.0
 
+#: How figures draw points.
+ShownAs = Literal["image", "series", "molecule", "cloud"]
+
 # The attributes of a data set with an entry for each training point, and for each test point.
 _OF_TRAIN = "X_train", "y_train", "folds", "sample_weight", "clusters"
 _OF_TEST = "X_test", "y_test", "test_rows", "test_names"
@@ -262,10 +265,9 @@ class Loader(Component):
         Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
     ink : bool
         Whether large values of images are drawn dark, as those of digits written in ink, and spectrograms.
-    lines : bool
-        Whether points are series, shape (length,) or (length, channels), which figures draw as lines.
-    molecules : bool
-        Whether points are Coulomb matrices in atomic units, which figures draw as molecules.
+    shown_as : {"image", "series", "molecule", "cloud"}
+        How figures draw points: images and volumes, and others by their shape; series, shape (length,) or (length,
+        channels), as lines; Coulomb matrices in atomic units as molecules; and clouds as points.
     reads : tuple of str
         What its ``path`` leads to: endings of files, or ``folder``; empty if it has none, or several kinds.
     x_key : str
@@ -287,8 +289,7 @@ class Loader(Component):
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
     ink: ClassVar[bool] = False
-    lines: ClassVar[bool] = False
-    molecules: ClassVar[bool] = False
+    shown_as: ClassVar[ShownAs] = "image"
     reads: ClassVar[tuple[str, ...]] = ()
     x_key = "X"
     reading: ClassVar[tuple[str, ...]] = ()

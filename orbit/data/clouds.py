@@ -57,6 +57,7 @@ class Clouds(LabelledFiles):
     """
 
     default_representation = {"name": "raw"}
+    shown_as = "cloud"
     thing, suffixes, shown = "cloud", (*_TEXT, *_MESHES, ".pcd", ".npy"), "cloud (.ply, .xyz, .pcd ...)"
 
     n_points: Annotated[int, Range(low=4)] = 256

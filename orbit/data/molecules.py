@@ -14,7 +14,7 @@ from orbit.core.errors import DataFileError, InputError
 from orbit.core.memory import check_fits
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
-from orbit.data.base import Dataset, OwnData, Points, names_of
+from orbit.data.base import Dataset, OwnData, Points, ShownAs, names_of
 from orbit.data.checks import check_finite, whole
 from orbit.data.files import existing, read_each
 from orbit.data.molecule_files import (
@@ -188,8 +188,8 @@ class Molecules(OwnData):
         return {"name": "atom_environment"} if parameters.get("per_atom") else cls.default_representation
 
     @property
-    def molecules(self) -> bool:  # type: ignore[override]
-        return self.form == "positions"
+    def shown_as(self) -> ShownAs:  # type: ignore[override]
+        return "molecule" if self.form == "positions" else "image"
 
     def check(self) -> None:
         super().check()

@@ -53,7 +53,7 @@ class QM7(FileLoader):
     default_representation = {"name": "coulomb"}
     default_group = {"name": "identity"}
     fixed_task = "regression"
-    molecules = True
+    shown_as = "molecule"
 
     fold: int = 0
 

@@ -130,7 +130,7 @@ class Series(OwnData):
 
     default_representation = {"name": "raw"}
     default_group = {"name": "identity"}
-    lines = True
+    shown_as = "series"
     reading = ("columns",)
     ignored_keys = Loader.ignored_keys  # for ``bundled``
 

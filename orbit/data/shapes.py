@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from orbit.core.memory import check_fits
 from orbit.core.params import NonNegativeFloat, PositiveInt, Range
 from orbit.core.random import RandomState, generator
-from orbit.data.base import Dataset, Loader
+from orbit.data.base import Dataset, Loader, ShownAs
 from orbit.registry import register
 
 _KINDS = ("ellipsoid", "box", "cylinder", "cone", "torus", "tetrahedron")
@@ -73,6 +73,10 @@ class Shapes(Loader):
     noise: NonNegativeFloat = 0.03
     per_class: PositiveInt = 100
     test_per_class: PositiveInt = 100
+
+    @property
+    def shown_as(self) -> ShownAs:  # type: ignore[override]
+        return "cloud" if self.form == "cloud" else "image"
 
     def check_memory(self) -> None:
         numbers = 3 * self.n_points if self.form == "cloud" else self.side**3

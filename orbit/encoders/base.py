@@ -35,6 +35,8 @@ class Encoder(Component):
         Of encoders that a run compares, one with a higher complexity must lower the error by 5 % and more than chance.
     is_fitted : bool
         Whether :meth:`fit` changes nothing, so that any sample will do.
+    of_clouds : bool
+        Whether points are clouds, which figures draw as such.
     axes : int or None
         Leading axes of a point that are time or space; None: as its shape suggests, see
         :func:`~orbit.core.grid.grid_axes`.
@@ -48,6 +50,7 @@ class Encoder(Component):
     is_linear: ClassVar[bool] = False
     complexity: int = 0
     is_fitted: ClassVar[bool] = False
+    of_clouds: ClassVar[bool] = False
     axes: int | None = None
 
     shape_in_: tuple[int, ...]

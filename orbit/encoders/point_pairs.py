@@ -92,6 +92,8 @@ class PointPairs(Encoder):
     True
     """
 
+    of_clouds = True
+
     n_components: PositiveInt = 256
     n_ranks: PositiveInt = 8
     n_neighbors: Annotated[int, Range(low=2)] = 12

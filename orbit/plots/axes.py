@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from orbit.core.errors import encodable
-from orbit.core.grid import grid_axes
+from orbit.core.grid import PLACE, grid_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ class Sample:
     x : array
         A signal (length,) or (length, channels), an image (height, width), a colour image (height, width, 3 or 4),
         an image with several numbers a pixel, of which the first is drawn, a volume, of which a slice is drawn (see
-        :func:`slice_shown`), or points of a cloud (n, 2 or 3).
+        :func:`slice_shown`), or points of a cloud (n, 2 or more).
     reference : array, the shape of x
         The sample that sets the ranges of axes and colours, the same for all moved copies of it.
     """
@@ -264,11 +264,12 @@ def draw_vectors(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
 
 
 def draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
-    """Points in two or three dimensions, coloured by the third."""
-    x, reference = np.atleast_2d(x, reference)
-    depth = x[:, 2] if x.shape[1] > 2 else None
-    ax.scatter(x[:, 0], x[:, 1], s=6, c=depth)
-    radius = 1.1 * float(np.linalg.norm(reference, axis=1).max()) or 1.0
+    """Points in two or three dimensions, coloured by the third, the nearest last; without zeros that fill up a cloud."""
+    x, reference = (each[each.any(1), :PLACE] for each in np.atleast_2d(x, reference))
+    depth = x[:, 2] if x.shape[1] > 2 else np.zeros(len(x))
+    order = np.argsort(depth)
+    ax.scatter(x[order, 0], x[order, 1], s=min(6, 600 / max(1, len(x))), c=depth[order], linewidths=0)
+    radius = 1.1 * float(np.linalg.norm(reference, axis=1).max(initial=0)) or 1.0
     ax.set(xlim=(-radius, radius), ylim=(-radius, radius))
     ax.set_aspect("equal")
 

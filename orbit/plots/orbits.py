@@ -28,9 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from orbit.data.base import ShownAs
+
 
 def orbit_examples(
-    orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | None = None, ink: bool = False, lines: bool = False
+    orbit: Orbit,
+    X: np.ndarray,
+    n_elements: int = 8,
+    ax: Axes | None = None,
+    ink: bool = False,
+    shown_as: ShownAs = "image",
 ) -> Figure:
     """Samples moved by elements of an orbit: a row for each sample, a column for each element.
 
@@ -49,8 +56,9 @@ def orbit_examples(
         Axes to draw into; None makes a new figure.
     ink : bool
         Draw large values of images dark.
-    lines : bool
-        Draw points of shape (length, channels) as lines, one for each channel.
+    shown_as : {"image", "series", "molecule", "cloud"}
+        ``series``: draw points of shape (length, channels) as lines, one for each channel. ``cloud``: draw points of
+        shape (points, coordinates) as points, as those that ``group=orthogonal`` turns always are. Others by shape.
 
     Examples
     --------
@@ -68,10 +76,10 @@ def orbit_examples(
     points = torch.from_numpy(np.array(X))
     moved = [orbit.points(points, slice(i, i + 1))[0].numpy() for i in shown]
     ax = axes_or_new(ax, 1.1 * len(shown), 1.1 * len(X) + 0.9)
-    weights, cloud = orbit.weights_, orbit.group_.clouds
+    weights, drawing = orbit.weights_, _drawing(orbit.group_, shown_as)
     are_equal = np.allclose(weights, weights[0])
     drawn = [orbit.label(), f"each w={weights[0]:.3g}" if are_equal else ""] if r > 1 else [orbit.group_.name]
-    title = [*drawn, "" if cloud else slice_shown(X.shape[1:])]
+    title = [*drawn, "" if drawing is draw_cloud else slice_shown(X.shape[1:])]
     ax.set_title(plain(", ".join(filter(None, title))), fontsize=9)
     last = -1 if are_equal else len(X) - 1  # the row with weights below
     samples = [
@@ -85,14 +93,16 @@ def orbit_examples(
         for i, x in enumerate(X)
         for j, element in enumerate(shown)
     ]
-    draw_samples(ax, samples, len(shown), draw=draw_signal if lines and not cloud else _drawing(orbit.group_))
+    draw_samples(ax, samples, len(shown), draw=drawing)
     return figure_of(ax)
 
 
-def _drawing(group: Group) -> Draw | None:
+def _drawing(group: Group, shown_as: ShownAs) -> Draw | None:
     """How points that the group acts on are drawn; None: as images or signals."""
-    if group.clouds:
+    if group.clouds or shown_as == "cloud":
         return draw_cloud
+    if shown_as == "series":
+        return draw_signal
     parts = group.parts() if isinstance(group, ProductGroup) else [group]
     return draw_vectors if any(getattr(part, "vectors", False) for part in parts) else None
 

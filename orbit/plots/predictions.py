@@ -13,6 +13,7 @@ from orbit.plots.axes import (
     Sample,
     axes_or_new,
     cut,
+    draw_cloud,
     draw_samples,
     draw_signal,
     figure_of,
@@ -26,6 +27,11 @@ from orbit.plots.molecules import draw_molecule, name_elements
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from orbit.data.base import ShownAs
+
+# How points are drawn that are neither images nor drawn by their shape.
+_DRAWN = {"series": draw_signal, "molecule": draw_molecule, "cloud": draw_cloud}
 
 _MAX_ERRORS = 24
 _MAX_TARGETS = 12
@@ -162,8 +168,7 @@ def error_examples(
     predicted: np.ndarray,
     task: str,
     ink: bool = False,
-    molecules: bool = False,
-    lines: bool = False,
+    shown_as: ShownAs = "image",
 ) -> Figure | None:
     """The samples with the worst predictions, each with its target and prediction; at most 24.
 
@@ -178,10 +183,10 @@ def error_examples(
     task : {"classification", "regression"}
     ink : bool
         Draw large values of images dark.
-    molecules : bool
-        Draw Coulomb matrices in atomic units as molecules: atoms and bonds, seen along their shortest axis.
-    lines : bool
-        Draw points of shape (length, channels) as lines, one for each channel.
+    shown_as : {"image", "series", "molecule", "cloud"}
+        ``series``: draw points of shape (length, channels) as lines, one for each channel. ``molecule``: Coulomb
+        matrices in atomic units as atoms and bonds, seen along their shortest axis. ``cloud``: points of shape (points,
+        coordinates), or more columns, as points. Others by their shape.
 
     Returns
     -------
@@ -196,12 +201,13 @@ def error_examples(
     size = 8 if y.ndim == 1 else 5
     samples = [Sample(X[i], X[i], _above(y[i], predicted[i]), ink=ink) for i in worst]
     ax = axes_or_new(None, 1.5 * n_columns, 1.6 * n_rows + 0.5)
-    draw_samples(ax, samples, n_columns, size, draw_molecule if molecules else draw_signal if lines else None)
+    draw = _DRAWN.get(shown_as)
+    draw_samples(ax, samples, n_columns, size, draw)
     classes = task == "classification"
     shown = f"{len(worst)} of {len(order)} errors" if classes else f"the {len(worst)} largest residuals"
-    part = "" if molecules else slice_shown(X.shape[1:])
+    part = "" if draw else slice_shown(X.shape[1:])
     ax.set_title(f"{shown}: true → predicted" + (part and f"; {part}"), fontsize=9)
-    if molecules:
+    if shown_as == "molecule":
         name_elements(ax, X[worst])
     return figure_of(ax)
 

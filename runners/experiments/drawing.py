@@ -68,7 +68,8 @@ def _draw_errors(job: Job, data: Dataset, fitted: Fitted) -> None:
         )
     elif data.kinds is None and not _is_in_plane(data):
         loader = job.plan.component("dataset")
-        how = {"ink": loader.ink, "molecules": loader.molecules, "lines": loader.lines}
+        is_raw = job.plan.config["representation"]["name"] == "raw"
+        how = {"ink": loader.ink, "shown_as": job.shown_as if is_raw else loader.shown_as}
         job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task, **how)
 
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from orbit import plots
 from orbit.core import interruption
 from orbit.data import Dataset
+from orbit.data.base import ShownAs
 from orbit.learners.saved import with_encoder
 from orbit.orbits import Orbit
 from runners.config.names import data_name
@@ -122,11 +123,16 @@ class Job(Stopwatch):
         """Write the figure that a function returns for the other arguments, or None; a failure is a warning."""
         self.folder.draw(name, figure, *args, **kwargs)
 
+    @property
+    def shown_as(self) -> ShownAs:
+        """How figures draw represented points."""
+        of_clouds = self.plan.component("encoder").of_clouds
+        return "cloud" if of_clouds else self.plan.component("dataset").shown_as
+
     def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
         """Draw the first few represented points on a fitted orbit; nothing for vectors under the identity."""
         if X.ndim > 2 or orbit.group_.name != "identity":
-            loader = self.plan.component("dataset")
-            how = {"ink": loader.ink, "lines": loader.lines and X.ndim < 4}
+            how = {"ink": self.plan.component("dataset").ink, "shown_as": self.shown_as if X.ndim < 4 else "image"}
             self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES], **how)
 
     def log_skeleton(self, kernel: Any, label: str = "") -> None:

@@ -231,7 +231,7 @@ def test_fingerprints_of_smiles_count_fragments(tmp_path):
     loader = Molecules(str(tmp_path / "a.csv"), target="kind", form="fingerprint")
     data = loader.load(0)
     assert data.X_train.shape == (9, 2048)
-    assert not loader.molecules  # which figures would draw
+    assert loader.shown_as == "image"
     assert loader.representation_for({"form": "fingerprint"}) == {"name": "raw"}
     X = loader.read_points(str(tmp_path / "a.csv"), data.form).X
     np.testing.assert_array_equal(X[0], X[8])  # CCO in both orders

@@ -44,7 +44,7 @@ def test_flat_molecules_keep_their_distances():
 def test_errors_of_molecules_have_a_panel_for_each_and_name_elements():
     X = np.stack([matrix_of(name, 12) for name in ("C6H6", "H2O", "CH3Cl")])
     y = np.array([1.0, 2.0, 3.0])
-    figure = plots.error_examples(X, y, y + [0.1, 0.3, 0.2], "regression", molecules=True)
+    figure = plots.error_examples(X, y, y + [0.1, 0.3, 0.2], "regression", shown_as="molecule")
     (ax,) = figure.axes
     assert not ax.images
     assert [len(panel.collections[2].get_paths()) for panel in ax.child_axes] == [3, 5, 12]  # the worst first

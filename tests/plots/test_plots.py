@@ -77,11 +77,28 @@ def test_series_with_channels_are_lines(rng, draw):
     assert len(ax.child_axes[0].lines) == 3
 
 
+def test_clouds_are_points_without_their_features_and_padding(rng, draw):
+    X, y = rng.standard_normal((6, 40, 4)), np.array(["cat", "dog"] * 3)
+    X[:, 30:] = 0
+    for figure in (
+        plots.error_examples(X, y, np.roll(y, 1), "classification", shown_as="cloud"),
+        plots.orbit_examples(Orbit(Identity()).fit(X), X, shown_as="cloud"),
+    ):
+        (ax,) = draw(figure).axes
+        for panel in ax.child_axes:
+            (points,) = panel.collections
+            assert len(points.get_offsets()) == 30
+            assert not panel.lines
+        (x, z) = np.sort(ax.child_axes[0].collections[0].get_offsets().data.T)
+        i = next(i for i in range(6) if np.allclose(np.sort(X[i, :30, 0]), x))
+        np.testing.assert_allclose(np.sort(X[i, :30, 1]), z)
+
+
 def test_channels_of_a_series_are_lines(rng, draw):
     X, y = rng.random((6, 40, 9)), np.array(["cat", "dog"] * 3)
     for figure in (
-        plots.error_examples(X, y, np.roll(y, 1), "classification", lines=True),
-        plots.orbit_examples(Orbit(Identity()).fit(X), X, lines=True),
+        plots.error_examples(X, y, np.roll(y, 1), "classification", shown_as="series"),
+        plots.orbit_examples(Orbit(Identity()).fit(X), X, shown_as="series"),
     ):
         (ax,) = draw(figure).axes
         assert not ax.images
