@@ -264,7 +264,7 @@ def draw_vectors(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
 
 
 def draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
-    """Points in two or three dimensions, coloured by the third, the nearest last; without zeros that fill up a cloud."""
+    """Points in two or three dimensions, coloured by the third, the nearest last; without zeros after a cloud."""
     x, reference = (each[each.any(1), :PLACE] for each in np.atleast_2d(x, reference))
     depth = x[:, 2] if x.shape[1] > 2 else np.zeros(len(x))
     order = np.argsort(depth)
