@@ -131,7 +131,9 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
         y = model.predict(X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
-    signature = mlflow.models.infer_signature(X, y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*schema contains integer column")  # predicted classes are never missing
+        signature = mlflow.models.infer_signature(X, y)
     if any_size:
         signature.inputs = mlflow.types.Schema([mlflow.types.TensorSpec(X.dtype, (-1,) * X.ndim)])
     # MLflow would look for these versions, which are those installed, in lists of the files of all packages: 0.3 s

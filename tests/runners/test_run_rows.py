@@ -170,6 +170,14 @@ def test_a_model_in_mlflow_answers_with_what_its_learner_knows(table, run, tmp_p
     pd.testing.assert_frame_equal(rows, expected, rtol=1e-4, check_dtype=False)
 
 
+def test_classes_that_are_numbers_are_no_reason_for_a_hint_of_mlflow(run):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    np.savez("mine.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    _, out, err = run("dataset=arrays", "dataset.path=mine.npz", "group=identity", "learner=logistic")
+    assert "test accuracy" in out
+    assert "integer column" not in out + err
+
+
 def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
     folder = run.finished(*CLASSES, "dataset.missing=mean", "tracking.enabled=false", "run_name=a")
     new = table.loc[:20, ["noise", "colour", "width", "price"]]
