@@ -164,8 +164,12 @@ def test_equal_points_are_a_cluster(rng):
 
 
 def test_too_few_points_are_refused(rng):
-    with pytest.raises(InputError, match="X: expected at least 10 different points or clusters, found 3"):
-        discover(rng.standard_normal((30, 4)), rng.random(30), clusters=np.arange(30) % 3)
+    with pytest.raises(InputError, match="X: expected at least 3 different clusters, found 2"):
+        discover(rng.standard_normal((30, 4)), rng.random(30), clusters=np.arange(30) % 2)
+    with pytest.raises(InputError, match="X: expected at least 10 points, found 9"):
+        discover(rng.standard_normal((9, 4)), rng.random(9), clusters=np.arange(9) % 3)
+    with pytest.raises(InputError, match="X: expected at least 10 different points, found 2"):
+        discover(np.repeat(rng.standard_normal((2, 4)), 15, axis=0), rng.random(30))
 
 
 def test_an_orbit_can_be_moved_further_or_less_far():

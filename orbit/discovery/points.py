@@ -28,7 +28,8 @@ from orbit.kernels.base import median_distance
 from orbit.orbits import Orbit, random_orbit_points
 from orbit.solvers.left_out import encoded_targets, left_out
 
-_FEWEST = 10
+# Points, and clusters, from which on errors of points that are left out are compared.
+_FEWEST, _FEWEST_CLUSTERS = 10, 3
 
 # Of the moved points: the model takes so many principal components, few or, if the error is lower, many, and means of
 # so many copies of each point as landmarks. On 300 rotated digits and 400 of MNIST, errors with all copies were at most
@@ -191,13 +192,16 @@ def sampled(
     """At most so many of the points, checked."""
     X, y = check_X_y(X, y, allow_nd=True, multi_output=True, dtype=[np.float32, np.float64])
     task = task or guess_task(y)
+    what, least = ("points", _FEWEST) if clusters is None else ("clusters", _FEWEST_CLUSTERS)
     clusters = X.reshape(len(X), -1) if clusters is None else np.asarray(clusters)
     if len(X) > most:
         rows = np.sort(generator(random_state).choice(len(X), most, replace=False))
         X, y, clusters = X[rows], y[rows], clusters[rows]
     found, numbers = np.unique(clusters, axis=0, return_inverse=True)
-    if len(found) < _FEWEST:
-        raise InputError(f"X: expected at least {_FEWEST} different points or clusters, found {len(found)}")
+    if len(found) < least:
+        raise InputError(f"X: expected at least {least} different {what}, found {len(found)}")
+    if len(X) < _FEWEST:
+        raise InputError(f"X: expected at least {_FEWEST} points, found {len(X)}")
     targets, of_classes = encoded_targets(y, task)
     return LabelledPoints(X, targets, of_classes, numbers.reshape(-1), encoder or NoEncoder(), random_state)
 

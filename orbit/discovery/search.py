@@ -79,7 +79,7 @@ def discover(
     Raises
     ------
     InputError
-        For fewer than ten points, or clusters.
+        For fewer than ten points, or three clusters.
 
     Examples
     --------

@@ -169,8 +169,8 @@ def _encoder(plan: Plan, data: Dataset) -> tuple[dict[str, Any], str | None]:
     groups = [] if plan.config["group"]["name"] == "identity" else [plan.component("group")]
     try:
         found = discovered(plan, data, _few(data), refine=False, groups=groups)
-    except InputError:  # too few points
-        return {}, None
+    except InputError as error:  # too few points
+        return {}, f"kept, because its settings are not compared: {error}."
     best = simplest(found.trials)
     chosen, name = best.encoder or found.encoder, lambda trial: brief(section(trial.encoder or found.encoder))
     other = next(trial for trial in found.trials if (trial.encoder or found.encoder) is not chosen)

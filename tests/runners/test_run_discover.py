@@ -89,7 +89,7 @@ def test_few_points_have_no_group(tmp_path):
     np.savez(tmp_path / "own.npz", X=np.random.default_rng(0).random((9, 4, 4)), y=np.arange(9) % 2)
     made, why = decided("dataset=arrays", f"dataset.path={tmp_path / 'own.npz'}")
     assert made.config["group"]["name"] == "identity"
-    assert why[1].startswith("no group is compared: X: expected at least 10 different points or clusters")
+    assert why[1].startswith("no group is compared: X: expected at least 10 different points")
 
 
 @pytest.mark.usefixtures("few_groups")
@@ -192,3 +192,23 @@ def test_quantiles_count_where_levels_differ(tmp_path, rng):
         base = ("dataset=arrays", f"dataset.path={tmp_path}/{values}.npz", "encoder=by_size", "group=identity")
         made, (kind, why) = decided(*base)
         assert (kind, made.config["encoder"]["values"]) == ("encoder", values), why
+
+
+@pytest.mark.parametrize("clusters", [2, 4])
+def test_the_encoder_of_series_is_chosen_with_few_clusters(tmp_path, clusters):
+    rng = np.random.default_rng(0)  # bands of two substances in spectra with a baseline, measured on a few days
+    at, amounts = np.linspace(0, 1, 80), rng.uniform(0.5, 1.5, (60, 2))
+    bands = np.exp(-0.5 * ((at - np.array([[0.4], [0.6]])) / 0.1) ** 2)
+    X = (
+        amounts @ bands
+        + rng.normal(0, 1, (60, 2)) @ np.stack([np.ones(80), at])
+        + 0.001 * rng.standard_normal((60, 80))
+    )
+    np.savez(tmp_path / "a.npz", X=X, y=amounts[:, 0], groups=np.arange(60) % (clusters + 1))
+    made = plan(quickly_composed("dataset=series", f"dataset.path={tmp_path / 'a.npz'}"))
+    chosen, why = with_discovered_settings(made, None)
+    assert chosen.config["encoder"].get("series") == ("samples" if clusters > 2 else None)
+    expected = (
+        "series=slopes" if clusters > 2 else "kept, because its settings are not compared: X: expected at least 3"
+    )
+    assert expected in why[1]
