@@ -209,6 +209,6 @@ def test_the_encoder_of_series_is_chosen_with_few_clusters(tmp_path, clusters):
     chosen, why = with_discovered_settings(made, None)
     assert chosen.config["encoder"].get("series") == ("samples" if clusters > 2 else None)
     expected = (
-        "series=slopes" if clusters > 2 else "kept, because its settings are not compared: X: expected at least 3"
+        "series=samples" if clusters > 2 else "kept, because its settings are not compared: X: expected at least 3"
     )
     assert expected in why[1]
