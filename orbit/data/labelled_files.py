@@ -183,7 +183,7 @@ class LabelledFiles(OwnData):
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
         units = ", ".join(f"{name} ({unit})" for name, unit in listed.units.items())
         notes = [f"units removed: {units}"] if units else []
-        notes += self._note_of_unused(listed.unused)
+        notes += note_of_unused(self, listed.unused)
         folder = Path(self.path or self.manifest or "").expanduser()
         names = _names(listed.files, folder if self.path else folder.parent)
         more = {"folds": folds, "clusters": listed.clusters, "reading": reading, "notes": notes}
@@ -275,12 +275,6 @@ class LabelledFiles(OwnData):
         used = {self.file_column, *targets, self.split_column, self.group_column}
         return Listed(files, y, task, parts, clusters, units, [name for name in table if name not in used])
 
-    def _note_of_unused(self, columns: list[str]) -> list[str]:
-        """Columns of the table that may say the part of a file, or which files belong together, as of one patient."""
-        keys = {"split_column": "training and test part", "group_column": "files that belong together"}
-        how = [f"dataset.{key} names one of {what}" for key, what in keys.items() if getattr(self, key) is None]
-        return [f"columns not used: {shortened(', '.join(columns))}; {', '.join(how)}"] if columns and how else []
-
     def _table(self, file: Path, targets: list[str]) -> tuple[pd.DataFrame, dict[str, str]]:
         """The table that lists files, with their targets, parts and groups, or without ``targets`` the files alone.
 
@@ -337,6 +331,13 @@ class LabelledFiles(OwnData):
         _warn_about(
             folder, others + empty + loose, f"only {self.shown} files {where} the folder of a class are read{advice}"
         )
+
+
+def note_of_unused(loader: OwnData, columns: list[str]) -> list[str]:
+    """Columns of a table of files that may say the part of a file, or which belong together, as of one patient."""
+    keys = {"split_column": "training and test part", "group_column": "files that belong together"}
+    how = [f"dataset.{key} names one of {what}" for key, what in keys.items() if getattr(loader, key) is None]
+    return [f"columns not used: {shortened(', '.join(columns))}; {', '.join(how)}"] if columns and how else []
 
 
 def _names(files: Iterable[Path], folder: Path) -> list[str]:

@@ -18,6 +18,7 @@ from orbit.data.arrays import Arrays
 from orbit.data.base import Dataset, Loader, OwnData, Points, names_of
 from orbit.data.checks import Task
 from orbit.data.files import existing, existing_file
+from orbit.data.labelled_files import note_of_unused
 from orbit.data.series_files import (
     ARCHIVE,
     DEFAULT_TARGET,
@@ -232,7 +233,7 @@ class Series(OwnData):
         source = f"series in {file.name}" + ("" if test_file is None else f" and {test_file.name}")
         reading = {"columns": found.columns} | ({"targets": self.target} if isinstance(self.target, list) else {})
         more: dict[str, Any] = {"folds": folds, "clusters": fitted.clusters, "reading": reading}
-        more |= {"test_names": tested.names(self.group_column)}
+        more |= {"test_names": tested.names(self.group_column), "notes": note_of_unused(self, found.unused)}
         return Dataset(self.name, task, X, y, X_test, y_test, source, **more)
 
     def _load_arrays(self, random_state: RandomState) -> Dataset:

@@ -47,6 +47,7 @@ class Recorded:
     clusters : array, shape (n,), of what series belong together, or None
     columns : list of str, the columns of a table that hold values
     parts : array of "train", "val" and "test", shape (n,), or None
+    unused : list of str, the columns of a table that lists files which are not read
     starts : int array, shape (n,), of the first sample of windows of longer series, or None
     """
 
@@ -58,6 +59,7 @@ class Recorded:
     columns: list[str] = field(default_factory=list)
     parts: np.ndarray | None = None
     starts: np.ndarray | None = None
+    unused: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.ids.extend(map(str, range(len(self.ids), len(self.series))))
@@ -226,7 +228,8 @@ def read_series_table(file: Path, columns: Columns, task: str) -> Recorded:
     if columns.file is None:
         return _of_table(table, columns, task)
     kept = [name for name in (*columns.targets, columns.group, columns.split) if name is not None and name in table]
-    return _of_table(samples_of_files(table, file.parent, columns.file, kept, columns.x_key), columns, task)
+    found = _of_table(samples_of_files(table, file.parent, columns.file, kept, columns.x_key), columns, task)
+    return replace(found, unused=[name for name in table if name not in (columns.file, *kept)])
 
 
 def read_series_files(path: Path, columns: Columns) -> Recorded:

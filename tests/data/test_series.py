@@ -409,6 +409,7 @@ def test_long_series_are_cut_into_windows_of_one_part(tmp_path):
     assert points.X[1, :, 0].tolist() == [*np.arange(14, 28, 2)]
     assert not {*data.clusters} & {*data.test_names["series"]}
     assert len(data.X_train) + len(data.X_test) == 31
+    assert data.notes[0].startswith("columns not used: machine, part; dataset.split_column names one of training")
 
 
 def test_a_split_column_of_a_table_of_series(tmp_path):
