@@ -54,16 +54,14 @@ def answer_table(model: Pipeline, X: Any, targets: list[str] | None = None) -> p
 
 
 def columns_of(found: dict[str, np.ndarray], learner: Any, targets: list[str] | None = None) -> dict[str, np.ndarray]:
-    """The :func:`answers` of a learner as columns of a table: ``probability_CLASS``, ``std_TARGET`` and so on.
-
-    The scores of two classes are ``score_CLASS`` of the second.
-    """
+    """The :func:`answers` of a learner as columns of a table: ``probability_CLASS``, ``std_TARGET`` and so on."""
     columns: dict[str, np.ndarray] = {}
     for name, values in found.items():
         of_classes = name in ("probability", "score")
         names = [str(label) for label in learner.classes_] if of_classes else targets
-        one = f"score_{names[-1]}" if names and name == "score" else name
-        columns |= {one: values} if values.ndim == 1 else _named(name, values, names)
+        if name == "score" and values.ndim == 1:  # of the second of two classes
+            values = np.column_stack([-values, values])
+        columns |= {name: values} if values.ndim == 1 else _named(name, values, names)
     return columns
 
 

@@ -143,7 +143,11 @@ def test_new_rows_of_a_table_are_predicted_from_python(tmp_path):
 
 @pytest.mark.parametrize(
     ("learner", "columns"),
-    [("ridge", ["score_yes"]), ("logistic", ["probability_no", "probability_yes"]), ("gp", ["std", "std_observed"])],
+    [
+        ("ridge", ["score_no", "score_yes"]),
+        ("logistic", ["probability_no", "probability_yes"]),
+        ("gp", ["std", "std_observed"]),
+    ],
 )
 def test_a_fit_of_rows_has_the_predictions_of_all_test_rows(tmp_path, monkeypatch, learner, columns):
     monkeypatch.chdir(tmp_path)
