@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
 import orbit
 from orbit import (
     Cyclic,
     Digits,
+    Dihedral,
     Exact,
     Gaussian,
     InputError,
@@ -22,7 +24,7 @@ from orbit.discovery import Discovery, candidates
 from orbit.discovery.candidates import invariant_encoders
 from orbit.discovery.points import sampled
 from orbit.discovery.result import Trial, simplest
-from orbit.encoders import BySize, Gradients
+from orbit.encoders import BySize, Gradients, PrincipalComponents
 from orbit.kernels.base import median_distance
 from orbit.orbits import random_orbit_points
 from orbit.solvers.left_out import encoded_targets, left_out
@@ -68,6 +70,34 @@ def test_only_hopeful_orbits_of_encoded_points_take_all_elements():
     assert sizes["shear"] == sizes["permutation mode=rows_columns"] == 8
     errors = {trial.group: trial.error for trial in found.trials}
     assert 1.2 * errors["rotation"] < min(errors["shear"], errors["permutation mode=rows_columns"])
+
+
+def turned_patterns(rng, noise, most_shift=0):
+    """Pictures of four patterns at quarter turns, shifted, and which of the four they are."""
+    patterns = gaussian_filter(rng.standard_normal((4, 24, 24)), (0, 0.7, 0.7))
+    y, shifts = rng.integers(4, size=100), rng.integers(-most_shift, most_shift + 1, (100, 2))
+    moved = [np.rot90(np.roll(patterns[k], shift, (0, 1)), rng.integers(4)) for k, shift in zip(y, shifts, strict=True)]
+    return np.stack(moved) / patterns.std() + noise * rng.standard_normal((100, 24, 24)), y
+
+
+@pytest.mark.parametrize(("noise", "most_shift", "encoder"), [(0.1, 1, None), (2.0, 0, {"name": "pca"})])
+def test_pictures_of_noise_have_the_principal_components_of_all_pixels(rng, noise, most_shift, encoder):
+    X, y = turned_patterns(rng, noise, most_shift)
+    groups = [Dihedral(mirror=False), Reflection()]
+    found = discover(X, y, encoder=BySize(), groups=groups, refine=False)
+    assert found.orbit.group.name == "dihedral"
+    assert found.settings.get("encoder") == encoder
+    assert ("encoder=pca, dihedral mirror=False helps" in found.sentence) == (encoder is not None)
+    assert isinstance(found.model()[0].encoder, PrincipalComponents) == (encoder is not None)
+    given = discover(X, y, encoder=BySize(textures=False), groups=groups, refine=False)
+    assert not any(trial.encoder for trial in given.trials)
+
+
+def test_bright_pictures_of_noise_are_also_filled_with_their_mean(rng):
+    X, y = turned_patterns(rng, 2.0)
+    found = discover(X + 5, y, encoder=BySize(), groups=[Rotation()], refine=False)
+    assert {trial.orbit.group.fill for trial in found.trials if trial.encoder} == {"zero", "mean"}
+    assert found.settings["encoder"] == {"name": "pca"}
 
 
 def test_shuffled_labels_have_no_group(rng):

@@ -84,8 +84,11 @@ class Trial:
 
     @property
     def group(self) -> str:
-        """The group, or the invariant encoder, in a few words."""
-        return f"encoder={brief(section(self.encoder))}" if self.encoder else brief(self.settings["group"])
+        """The group, the encoder in place of that of other trials, or both, in a few words."""
+        parts = [f"encoder={brief(section(self.encoder))}"] if self.encoder else []
+        if self.orbit.group or not parts:
+            parts.append(brief(self.settings["group"]))
+        return ", ".join(parts)
 
     @property
     def q(self) -> str:

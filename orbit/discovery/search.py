@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from sklearn.base import clone
+
+from orbit.core.grid import grid_axes
 from orbit.core.progress import Progress
 from orbit.data.base import Task
 from orbit.discovery.candidates import candidates, invariant_encoders, n_widths, product_of, scaled, shortened
 from orbit.discovery.points import MULTIPLES, LabelledPoints, sampled
 from orbit.discovery.result import Discovery, Trial, simplest
-from orbit.encoders import Encoder
+from orbit.discovery.sections import section
+from orbit.encoders import BySize, Encoder, PrincipalComponents
 from orbit.groups import Group
 from orbit.orbits import Orbit
 
@@ -60,7 +64,8 @@ def discover(
         The cluster of each point, such as the patient it comes from: points of one are left out together.
     encoder : Encoder or None
         Maps a moved point to the vector that the kernel takes; None takes the point itself, or an invariant encoder.
-        What :class:`~orbit.encoders.BySize` leaves open is compared too, before groups if it says nothing about places.
+        What :class:`~orbit.encoders.BySize` leaves open is compared too, before groups if it says nothing about places;
+        for pictures and volumes, with nothing given, also principal components in its place.
     groups : iterable of Group or None
         None: all registered groups that act on points of the shape, with :meth:`Group.variants`, and invariant
         encoders. Points that are symmetric matrices are no images.
@@ -96,6 +101,7 @@ def discover(
     axes = points.encoder.axes
     first, *others = points.encoder.compared(points.X.shape[1:])
     is_found = first is not points.encoder
+    is_open = _is_open(points.encoder, points.X.shape[1:])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about settings that nobody has chosen
         is_ranked = bool(others) and first.is_global(points.X.shape[1:])
@@ -110,6 +116,8 @@ def discover(
         trials = points.trials([(Orbit(), None)], MULTIPLES)
         with Progress(len(tried), "groups", progress) as shown:
             trials += _raced(points, tried, trials[0], shown.step)
+        if is_open:
+            trials += _of_single_values(points, trials)
         if not is_ranked:
             trials += points.trials(_still_open(trials, points), trials[0].multiple)
         if refine:
@@ -135,6 +143,27 @@ def _raced(
     for i, trial in zip(hopeful, points.trials([tried[i] for i in hopeful], plain.multiple), strict=True):
         trials[i] = trial
     return trials
+
+
+def _is_open(encoder: Encoder, shape: tuple[int, ...]) -> bool:
+    """Whether an encoder of pictures or volumes decides all by itself; that of series compares samples, too."""
+    is_whole = isinstance(encoder, BySize) and section(encoder).keys() <= {"name", "axes"}
+    return is_whole and (encoder.axes or grid_axes(shape)) > 1
+
+
+def _of_single_values(points: LabelledPoints, trials: list[Trial]) -> list[Trial]:
+    """Trials of all values, by their principal components, with the best group of those tried with patches.
+
+    Patches of points that are mostly noise say less. Zeros that come in from outside make edges in bright pictures,
+    which change single values more than patches: filling with the mean of the point is tried, too.
+    """
+    if points.encoder.is_identity:
+        return []
+    best = min((trial for trial in trials if trial.encoder is None), key=lambda trial: trial.error)
+    orbits, group = [best.orbit], best.orbit.group
+    if group is not None and "fill" in group.get_params(deep=False):
+        orbits.append(clone(best.orbit).set_params(group=clone(group).set_params(fill="mean")))
+    return points.trials([(each, PrincipalComponents()) for each in orbits], best.multiple)
 
 
 def _ranked(points: LabelledPoints, encoders: list[Encoder]) -> list[Encoder]:
@@ -166,13 +195,13 @@ def _refine(trials: list[Trial], points: LabelledPoints) -> None:
         return
     for only in range(n_widths(best.orbit)):
         changed = [scaled(best.orbit, points.X.shape[1:], factor, only) for factor in _STEPS]
-        trials += points.trials([(orbit, None) for orbit in changed if orbit is not None], best.multiple)
+        trials += points.trials([(orbit, best.encoder) for orbit in changed if orbit is not None], best.multiple)
         best = min(trials, key=lambda trial: trial.error)
 
 
 def _multiply(trials: list[Trial], points: LabelledPoints) -> None:
     """Add products of the best groups, greedily, as long as the error falls by more than chance."""
-    averaged = [trial for trial in trials if trial.orbit.group is not None]
+    averaged = [trial for trial in trials if trial.orbit.group is not None and trial.encoder is None]
     ranked = sorted(averaged, key=lambda trial: trial.error, reverse=True)
     of_groups = {type(trial.orbit.group): trial for trial in ranked if points.falls(trial, trials[0])}
     factors = sorted(of_groups.values(), key=lambda trial: trial.error)[:_MOST_FACTORS]

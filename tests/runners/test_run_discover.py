@@ -108,10 +108,10 @@ def test_large_images_are_textures_or_objects_by_their_errors(tmp_path, rng, giv
     for name, signal in {"objects": 3 * blobs + 0.1 * noise, "textures": grain}.items():
         path = tmp_path / f"{name}.npz"
         np.savez(path, X=signal.astype(np.float32), y=labels)
-        base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", *given)
+        base = ("dataset=arrays", f"dataset.path={path}", "encoder=by_size", "encoder.values=none", *given)
         made, (kind, why) = decided(*base)
         expected = {"name": "by_size", "axes": None, "textures": name == "textures", "channels": None}
-        others = {"values": None, "contrast": None, "differences": None, "series": None}
+        others = {"values": "none", "contrast": None, "differences": None, "series": None}
         assert made.config["encoder"] == expected | others
         assert kind == ("encoder" if given else "group")
         if given:
