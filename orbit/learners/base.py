@@ -4,6 +4,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -361,24 +362,26 @@ class SolverLearner(Learner):
         """
         parts = [part for part in parts if not isinstance(self, ClassifierMixin) or len(np.unique(y[part[0]])) > 1]
         scores = np.full((len(parts), len(self.path_)), np.nan)
-        for k in reversed(range(len(self.path_))):
+        for k in reversed(range(len(self.path_) if parts else 0)):
             value = float(self.path_[k])
-            for i, (fit, validation) in enumerate(parts):
-                w_fit, w_validation = subset_weights(weights, fit, validation)
-                solver = self._trained(value, X[fit], y[fit], w_fit, seed)
-                scores[i, k] = self._score(solver, X[validation], y[validation], w_validation)
-                if i == 0 and value in self._unconverged and (scores[0, k] < scores[0, k + 1 :]).any():
-                    break
-            else:
-                continue
-            self._unconverged.discard(value)
-            scores[:, k] = np.nan
-            break
+            score = partial(self._score_of_part, value, X, y, weights, seed)
+            scores[0, k] = score(parts[0])
+            if value in self._unconverged and (scores[0, k] < scores[0, k + 1 :]).any():
+                self._unconverged.discard(value)
+                scores[0, k] = np.nan
+                break
+            scores[1:, k] = [score(part) for part in parts[1:]]
         self.path_errors_ = None
         if len(scores) > 1:
             self.path_errors_ = scores.std(0, ddof=1) / np.sqrt(len(scores))
         means = scores.mean(0) if len(scores) else np.full(len(self.path_), np.nan)
         return best_of_path(self.path_, dict(zip(self.path_, means, strict=True)).__getitem__, self.negligible_score)
+
+    def _score_of_part(self, value: float, X, y, weights: np.ndarray | None, seed: int, part: Split) -> float:
+        fit, validation = part
+        w_fit, w_validation = subset_weights(weights, fit, validation)
+        solver = self._trained(value, X[fit], y[fit], w_fit, seed)
+        return float(self._score(solver, X[validation], y[validation], w_validation))
 
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
         weighted = {}
