@@ -214,7 +214,7 @@ class TestProcesses:
             (("dataset=arrays", "dataset.path=gone.npz"), 2, "error: dataset.path: expected a file at "),
             (("dataset=images", "dataset.path=run.csv"), 2, "found a .csv file; choose dataset=table"),
             (("dataset=arrays", "dataset.path=run.csv"), 2, "expected a file (.npz, .npy, .mat) at "),
-            (("dataset=table", "dataset.path=."), 2, "found a folder; choose dataset=images or sounds"),
+            (("dataset=table", "dataset.path=."), 2, "found a folder; choose dataset=clouds or images or sounds"),
             (("grp=rotation",), 2, "error: grp: no such key; did you mean 'group'?"),
             (("group=rotaton",), 2, "error: group=rotaton: no such group; did you mean 'rotation'?"),
             (("approx.n_components=many",), 2, "approx.n_components: expected an integer >= 1 or null, found 'many'"),
