@@ -100,10 +100,10 @@ def _orbit(group: Group, q: Distribution | None, shape: tuple[int, ...], most: i
     return Orbit(group, q, order) if order <= most else Orbit(group, q, most, "qmc")
 
 
-def shortened(orbit: Orbit, shape: tuple[int, ...]) -> Orbit | None:
+def with_few_elements(orbit: Orbit, shape: tuple[int, ...]) -> Orbit | None:
     """An orbit with a few of the elements, for a first look; None if it has no more.
 
-    >>> shortened(Orbit(get("group", "rotation")(), size=32), (28, 28)).size, shortened(Orbit(), (28, 28))
+    >>> with_few_elements(Orbit(get("group", "rotation")(), size=32), (28, 28)).size, with_few_elements(Orbit(), (28, 28))
     (8, None)
     """
     group, q, size = orbit.resolved()
