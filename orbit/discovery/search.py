@@ -25,9 +25,9 @@ _MOST_FACTORS = 3
 # The width of the best q is refined by these factors.
 _STEPS = (0.7, 1.4)
 
-# Where moved points are encoded, all elements of an orbit are taken if its error with a few is below this multiple of the
-# lowest. In ten sets of pictures (seed 0) the error with 32 elements was at most 14 % lower than with 8; with seed 7, in
-# these and five sets of series, the choices were the same as with all elements.
+# Where moved points are encoded, all elements of an orbit are taken if its error with a few is below this multiple of
+# the lowest. In ten sets of pictures (seed 0) the error with 32 elements was at most 14 % lower than with 8; with
+# seed 7, in these and five sets of series, the choices were the same as with all elements.
 _HOPEFUL = 1.2
 
 
